@@ -166,9 +166,107 @@ def test_no_cluster_is_lost():
     A, labels = block_model([40, 40], 0.4, 0.05, random_state=0)
     begin = labels.copy()
     at = np.flatnonzero(labels == 0)
-    begin[at[:4]], begin[at[4:6]] = 1, 2  # wrong, and two nodes that are no cluster
-    labels[at[4:6]] = 2
+    two = at[[4, 5]]
+    A = A.tolil()
+    A[two[0], two[1]] = A[two[1], two[0]] = 1
+    begin[at[:4]], begin[two] = 1, 2  # wrong, and two nodes with an edge that are no cluster
+    labels[two] = 2
     np.testing.assert_array_equal(BlockModel(A, begin, 3).refine().labels, labels)
+
+
+def without_an_edge_inside(A, labels):
+    """Nodes with edges that have none to their cluster."""
+    A = sp.csr_array(A)
+    A.setdiag(0)
+    A.eliminate_zeros()
+    inside = (A @ np.eye(labels.max() + 1)[labels])[np.arange(len(labels)), labels]
+    return np.flatnonzero((inside == 0) & (A.sum(axis=1) > 0))
+
+
+@pytest.mark.parametrize("k", [2, 5, 6, 7])
+def test_a_node_has_an_edge_to_its_cluster(k):
+    """Though the block model finds nodes alike that have the same neighbours and no edge to each other."""
+    novel = nx.to_scipy_sparse_array(nx.les_miserables_graph(), dtype=float)
+    model = SymNMF(k, random_state=0).fit(novel)
+    assert len(without_an_edge_inside(novel, model.labels_)) == 0
+
+
+def test_a_node_without_an_edge_to_its_cluster_goes_to_its_neighbours():
+    star = np.zeros((9, 9))
+    star[0, 1:6] = star[6, 7:] = star[0, 6] = 1.0
+    star += star.T
+    begin = np.array([0, 1, 1, 1, 1, 1, 2, 3, 3])
+    for fixed in ((), [0, 1, 6]):
+        found = BlockModel(star, begin, 4)._with_edges_inside(fixed).labels
+        np.testing.assert_array_equal(found[list(fixed)], begin[list(fixed)])
+        assert set(found) == {0, 1, 2, 3}
+        left = np.setdiff1d(without_an_edge_inside(star, found), fixed)
+        assert (np.bincount(found)[found[left]] == 1).all()
+
+
+def weigh(A, labels, draw, seed):
+    """Weights of a graph's edges, drawn for edges inside clusters and for others."""
+    upper = sp.triu(A, 1, format="coo")
+    i, j = upper.coords
+    weights = draw(np.random.default_rng(seed), labels[i] == labels[j])
+    half = sp.csr_array((weights, (i, j)), shape=A.shape)
+    return sp.csr_array(half + half.T)
+
+
+@pytest.mark.parametrize(
+    ("p", "draw"),
+    [
+        ((0.15, 0.03), lambda rng, inside: rng.exponential(1, len(inside))),  # weights tell nothing
+        ((0.15, 0.03), lambda rng, inside: rng.lognormal(0, 1, len(inside))),
+        ((0.12, 0.12), lambda rng, inside: rng.exponential(np.where(inside, 5, 1))),  # nothing else tells
+        ((0.15, 0.08), lambda rng, inside: rng.lognormal(np.where(inside, 1, 0), 1)),
+        ((0.12, 0.08), lambda rng, inside: 1.0 + rng.poisson(np.where(inside, 4, 1))),
+    ],
+)
+def test_weights_are_read_as_what_they_tell(p, draw):
+    """Refined labels are better than the largest entries, whatever the weights are."""
+    found = []
+    for seed in range(10):
+        A, labels = block_model([60] * 5, *p, random_state=seed)
+        A = weigh(A, labels, draw, seed)
+        model = SymNMF(5, random_state=seed).fit(A)
+        found.append((nmi(labels, model.embedding_.argmax(axis=1)), nmi(labels, model.labels_)))
+    before, after = np.mean(found, axis=0)
+    assert after > before + 0.02
+
+
+def test_what_levels_of_weights_tell():
+    """By the formula of the module; and graph and weights are likelier together where weights tell."""
+    A, labels = block_model([30, 50], 0.3, 0.2, random_state=0)
+    B = weigh(A, labels, lambda rng, inside: rng.integers(1, np.where(inside, 5, 3)).astype(float), 0)
+    model = BlockModel(B, labels, 2, levels=True)
+    i, j, weights = sp.find(B)
+    np.testing.assert_array_equal(model.graph.data, 1.0)
+    for level, weight in enumerate(np.unique(weights)):
+        share = (weights == weight).mean()
+        logs = [
+            np.log(((weights == weight)[side].sum() + 5 * share) / (side.sum() + 5))
+            for side in (labels[i] == labels[j], labels[i] != labels[j])
+        ]
+        assert model.odds[np.searchsorted(model.cuts, weight)] == pytest.approx(logs[0] - logs[1], rel=1e-12)
+        assert np.searchsorted(model.cuts, weight) == level
+    mixed = BlockModel(
+        weigh(A, labels, lambda rng, inside: rng.integers(1, 5, len(inside)) * 1.0, 0), labels, 2, levels=True
+    )
+    even = BlockModel(A, labels, 2, levels=True)
+    np.testing.assert_array_equal(even.odds, 0)
+    counts = BlockModel(A, labels, 2)
+    np.testing.assert_allclose(even.evidence(), counts.evidence(), rtol=1e-12)
+    assert model.evidence()[0] > mixed.evidence()[0]
+
+
+def test_new_nodes_go_where_weights_tell():
+    A, labels = block_model([60, 60], 0.2, 0.2, random_state=1)
+    A = weigh(A, labels, lambda rng, inside: np.where(inside, 1.0, 2.0) + rng.random(len(inside)) / 2, 1)
+    old = np.arange(120) % 6 > 0
+    model = BlockModel(A[old][:, old], labels[old], 2, levels=True)
+    placed = Placement(model, np.ones((old.sum(), old.sum()))).likeliest(A[~old][:, old])
+    np.testing.assert_array_equal(placed, labels[~old])
 
 
 def test_known_labels_are_not_moved():

@@ -248,12 +248,32 @@ def test_residuals_count_from_the_nearest_bound():
 def test_what_the_mouse_finds_is_in_words(names):
     """No template that a version of plotly may show as it is."""
     shares = np.array([[0.25, 0.75], [1.0, 0.0], [0.5, 0.5]])
-    (cells,) = membership_chart(shares, names)[0].to_plotly_json()["data"]
+    (cells,) = membership_chart(shares, np.array([1, 0, 0]), names)[0].to_plotly_json()["data"]
     assert cells["hoverinfo"] == "text"
     first, second = ("1", "0") if names is None else ("b", "a&lt;b&gt;")
     assert cells["hovertext"][0][0] == f"{first}: 100% in cluster 0"
     assert cells["hovertext"][1][-1] == f"{second}: 75% in cluster 1"
     assert "hovertemplate" not in cells
+
+
+@pytest.mark.usefixtures("no_window")
+def test_clusters_of_the_report_are_those_of_the_labels():
+    """And not the largest memberships, where a block model refined the labels."""
+    M, _ = planted_graph(400, 4, degree=5, p_within=0.6, random_state=0)
+    model = SymNMF(4, random_state=0).fit(M)
+    labels, shares = model.labels_, model.memberships_
+    assert (labels != shares.argmax(axis=1)).sum() > 5
+    section = cluster_section(model, title="clusters")
+    own = shares[np.arange(400), labels]
+    assert f"belongs to its cluster by {100 * own.mean():.0f} %; {(own < 0.6).sum()} lie" in section.answer
+    drawn = {trace.name: trace.hovertext for trace in section.parts[0][0].data if trace.name not in (None, "links")}
+    for k in range(4):
+        assert [said.split("<br>")[0] for said in drawn[str(k)]] == [str(i) for i in np.flatnonzero(labels == k)]
+    chart, words = section.parts[2]
+    order = [int(said.split(":")[0]) for said in chart.data[0].hovertext[0]]
+    assert (np.diff(labels[order]) >= 0).all()
+    assert f"{(own < 0.6).sum()} of 400 nodes lie between" in words
+    np.testing.assert_array_equal(model.plot_memberships().images[0].get_array(), shares[np.lexsort((-own, labels))].T)
 
 
 # -- overlap and roles ------------------------------------------------------------------------------------------------

@@ -74,11 +74,17 @@ def similarity(M: Any, labels: NDArray[np.integer[Any]], ax: Any = None, random_
     return ax
 
 
-def memberships(shares: Array, ax: Any = None) -> Any:
-    """Draw how much each node belongs to each cluster, nodes ordered by cluster and by doubt."""
+def memberships(shares: Array, ax: Any = None, labels: NDArray[np.integer[Any]] | None = None) -> Any:
+    """Draw how much each node belongs to each cluster, nodes ordered by cluster (their largest share) and by doubt."""
+    labels = shares.argmax(axis=1) if labels is None else labels
     ax = new_axes(size=(6.5, 1.2 + 0.25 * shares.shape[1])) if ax is None else ax
     image = ax.imshow(
-        shares[membership_order(shares)].T, aspect="auto", cmap="cividis", vmin=0, vmax=1, interpolation="nearest"
+        shares[membership_order(shares, labels)].T,
+        aspect="auto",
+        cmap="cividis",
+        vmin=0,
+        vmax=1,
+        interpolation="nearest",
     )
     ax.figure.colorbar(image, ax=ax, label="membership")
     ax.set(xlabel="nodes, ordered by cluster", ylabel="cluster", xticks=[])
@@ -160,9 +166,15 @@ def sample_nodes(M: Any, most: int, random_state: RandomState = _SEED) -> tuple[
     return kept, sp.csr_array(block)
 
 
-def membership_order(memberships: Array, most: int = _MOST_ROWS) -> NDArray[np.intp]:
+def membership_order(memberships: Array, labels: NDArray[np.integer[Any]], most: int = _MOST_ROWS) -> NDArray[np.intp]:
     """Return the nodes shown, ordered by cluster and then by how surely they belong to it."""
-    order: NDArray[np.intp] = np.lexsort((-memberships.max(axis=1), memberships.argmax(axis=1)))
+    order: NDArray[np.intp] = np.lexsort((-own_shares(memberships, labels), labels))
     if len(order) > most:
         order = order[np.linspace(0, len(order) - 1, most).astype(int)]
     return order
+
+
+def own_shares(memberships: Array, labels: NDArray[np.integer[Any]]) -> Array:
+    """Return how much each node belongs to the cluster of its label."""
+    own: Array = memberships[np.arange(len(labels)), labels]
+    return own

@@ -7,17 +7,24 @@ block model (Karrer and Newman 2011) at its best rates, with that of the labels 
 .. math:: L = \sum_{rs} e_{rs} \log \frac{e_{rs}}{\kappa_r \kappa_s} + 2 \sum_r n_r \log \frac{n_r}{n}
 
 up to a constant (the complete likelihood of Daudin, Picard and Robin 2008, at a fixed number of clusters). The second
-sum is what keeps noise from halving a large cluster while two small ones become one. Weights count as numbers of edges,
-in the unit in which their variance is their mean.
+sum is what keeps noise from halving a large cluster while two small ones become one.
+
+Weights count as numbers of edges, in the unit in which their variance is their mean; but those of a graph that was
+handed in may be anything, counts, strengths or noise. There each edge counts once, and its weight is an observation of
+its own: at eight levels, with about as many edges each, it is so much likelier inside clusters than between them,
+
+.. math:: w_{ij} = \log \frac{P(\text{level of } A_{ij} \mid z_i = z_j)}{P(\text{level of } A_{ij} \mid z_i \ne z_j)}.
 
 `BlockModel.refine` is the mean field of that model (the variational method of the same authors): memberships q, from
 one cluster a node, become
 
-.. math:: q_{ir} \propto n_r \exp \Bigl(\sum_j A_{ij} \sum_s q_{js} \log \frac{e_{rs}}{\kappa_r}\Bigr), \qquad
+.. math:: q_{ir} \propto n_r \exp \Bigl(\sum_j A_{ij} \sum_s q_{js} \log \frac{e_{rs}}{\kappa_r}
+                                       + \sum_j w_{ij} q_{jr}\Bigr), \qquad
           e_{rs} = \sum_{ij} q_{ir} A_{ij} q_{js}, \quad n_r = \sum_i q_{ir},
 
 by halves, until they stay. Nodes count by how sure they are: fewer end in a wrong cluster than where each in turn
-moves to its likeliest one.
+moves to its likeliest one. The model also puts nodes together that have the same neighbours and no edge to each other;
+these are no cluster to who looks at them, and go to a cluster of their neighbours in the end.
 """
 
 from __future__ import annotations
@@ -39,27 +46,50 @@ _TINY = np.finfo(float).tiny
 # Sweeps of refinement at most, the largest change of a membership that is none, the least membership that counts, and
 # with more clusters than this, few of which a node has to do with, they are looked at sparsely.
 _SWEEPS, _SETTLED, _LEAST, _MANY = 30, 0.1, 1e-3, 50
+# Levels of weights, and edges that are added to each side as if weights told nothing.
+_LEVELS, _PRIOR = 8, 5.0
 
 
 class BlockModel:
     """The block model of a symmetric graph without negative weights and of labels from 0 on, which are copied.
 
-    Its counts ``edges`` (k, k), ``volume`` (k,) and ``size`` (k,) are made when first asked for.
+    With ``levels`` weights that differ are levels, otherwise numbers of edges. The counts ``edges`` (k, k), ``volume``
+    (k,) and ``size`` (k,) are made when first asked for.
     """
 
-    def __init__(self, A: Any, labels: Any, n_clusters: int) -> None:
+    def __init__(self, A: Any, labels: Any, n_clusters: int, *, levels: bool = False) -> None:
         A = sp.csr_array(A, dtype=np.float64)
+        if not A.data.all():
+            A = A.copy()
+            A.eliminate_zeros()
+        self.weights, self.cuts = A, _level_cuts(A.data) if levels else np.empty(0)
         self.scale = float(A.data.sum()) / max(float(A.data @ A.data), _TINY)
-        self.graph = sp.csr_array((A.data * self.scale, A.indices, A.indptr), shape=A.shape)
+        self.graph = _count_edges(A, self.scale, self.cuts)
         self.degree = np.asarray(self.graph.sum(axis=1))
         self.labels, self.n_clusters = np.array(labels, dtype=np.intp), n_clusters
 
     def _relabelled(self, labels: Labels, n_clusters: int, **counts: Array) -> Self:
         """Return the model of other labels, with those of its counts that are known."""
         other = object.__new__(type(self))
-        vars(other).update(scale=self.scale, graph=self.graph, degree=self.degree)
-        vars(other).update(labels=labels, n_clusters=n_clusters, **counts)
+        same = ("weights", "cuts", "scale", "graph", "degree")
+        vars(other).update({name: vars(self)[name] for name in same}, labels=labels, n_clusters=n_clusters, **counts)
         return other
+
+    @cached_property
+    def levels(self) -> Array:
+        """Number of edges, each counted twice, that are inside clusters and between them (2,), at each level."""
+        A = self.weights
+        inside = np.repeat(self.labels, np.diff(A.indptr)) == self.labels[A.indices]
+        at = np.searchsorted(self.cuts, A.data)
+        return np.stack([np.bincount(at[side], minlength=len(self.cuts) + 1) for side in (inside, ~inside)])
+
+    @cached_property
+    def odds(self) -> Array:
+        """How much likelier each level is inside clusters than between them, as a logarithm."""
+        share = self.levels.sum(axis=0) / max(self.levels.sum(), 1)
+        logs = np.log(self.levels + _PRIOR * share) - np.log(self.levels.sum(axis=1) + _PRIOR)[:, None]
+        found: Array = logs[0] - logs[1]
+        return found
 
     @cached_property
     def member(self) -> sp.csr_array:
@@ -93,10 +123,13 @@ class BlockModel:
 
         So do nodes without edges, and those of which the first sweep leaves no doubt. But where nothing is known,
         small components (`without_pieces`) go to the largest cluster: their edges speak for none, which leaves n_r. A
-        cluster that would end empty has the nodes it began with.
+        cluster that would end empty has the nodes it began with. Last, a node without an edge to its cluster goes to
+        the likeliest one of its neighbours, unless it is all of its cluster.
         """
-        n, k, labels = len(self.labels), self.n_clusters, self.labels.copy()
+        n, k, labels, A = len(self.labels), self.n_clusters, self.labels.copy(), self.graph
+        told = _tell(self.weights, self.cuts, self.odds) if len(self.cuts) else None
         scores = self.to @ log_rates(self.edges) + np.log(self.size + _LEAST)
+        scores += 0.0 if told is None else told @ self.member
         with np.errstate(over="ignore"):  # of a node that is elsewhere for sure
             others = np.exp(scores - scores[np.arange(n), labels][:, None]).sum(axis=1) - 1
         moving = (self.degree > 0) & (others >= _LEAST / (1 - _LEAST))
@@ -104,15 +137,16 @@ class BlockModel:
         # From here on the others stay: what they have to do with these and among themselves is made once
         rows = np.flatnonzero(moving)
         mine, new = np.eye(k)[labels[rows]], softmax(scores[rows], axis=1)
-        A = self.graph[rows]
-        out = sp.csr_array((np.where(moving[A.indices], 0.0, A.data), A.indices, A.indptr), shape=A.shape)
-        apart, A = (out @ self.member).toarray(), A[:, rows]
+        stays = sp.diags_array(np.where(moving, 0.0, 1.0)) @ self.member
+        apart, among = (A[rows] @ stays).toarray(), A[rows][:, rows]
+        if told is not None:
+            told_apart, told = (told[rows] @ stays).toarray(), told[rows][:, rows]
 
         def count() -> tuple[Array, Array, Array]:
             """Return the edges of nodes that move to each cluster, and what they add to edges and sizes."""
-            among = A @ mine
-            half = mine.T @ (apart + 0.5 * among)
-            return apart + among, half + half.T, mine.sum(axis=0)
+            shared = among @ mine
+            half = mine.T @ (apart + 0.5 * shared)
+            return apart + shared, half + half.T, mine.sum(axis=0)
 
         _, edges, size = count()
         edges, size = self.edges - edges, self.size - size
@@ -122,16 +156,40 @@ class BlockModel:
             mine = (mine + new) / 2
             mine[mine < _LEAST] = 0
             to, more_edges, more_nodes = count()
-            new = _memberships(to, edges + more_edges, size + more_nodes)
+            counts = to, edges + more_edges, size + more_nodes
+            new = _memberships(*counts) if told is None else _memberships(*counts, told_apart + told @ mine)
         labels[rows] = new.argmax(axis=1)
-        large = np.arange(n) if len(fixed) else without_pieces(self.graph)
+        large = np.arange(n) if len(fixed) else without_pieces(A)
         if len(large) < n:
             pieces = np.ones(n, dtype=bool)
             pieces[large] = False
             labels[pieces] = np.bincount(labels[large]).argmax()
         lost = ((self.size > 0) & (np.bincount(labels, minlength=k) == 0))[self.labels]
         labels[lost] = self.labels[lost]
-        return self._relabelled(labels, k) if len(np.unique(labels)) == np.count_nonzero(self.size) else self
+        if len(np.unique(labels)) < np.count_nonzero(self.size):
+            labels = self.labels.copy()
+        return self._relabelled(labels, k)._with_edges_inside(fixed)
+
+    def _with_edges_inside(self, fixed: Any) -> Self:
+        """Return the model where nodes that have edges have one to their cluster, as `refine` says."""
+        n, A, labels = len(self.labels), self.graph, self.labels.copy()
+        alone = (self.degree > 0) & (self.to[np.arange(n), labels] - A.diagonal() <= 0)
+        alone[np.asarray(fixed, dtype=np.intp)] = False
+        if not alone.any():
+            return self
+        size, rates, order = self.size.copy(), log_rates(self.edges), np.log(self.size + _LEAST)
+        # A node that leaves takes no one's only edge: it has none to its cluster. One pass is enough
+        for i in np.flatnonzero(alone).tolist():
+            at = slice(A.indptr[i], A.indptr[i + 1])
+            others = A.indices[at] != i
+            near, weight = labels[A.indices[at][others]], A.data[at][others]
+            if len(near) == 0 or size[labels[i]] == 1 or (near == labels[i]).any():
+                continue
+            to = np.bincount(near, weight, self.n_clusters)
+            size[labels[i]] -= 1
+            labels[i] = np.where(to > 0, to @ rates + order, -np.inf).argmax()
+            size[labels[i]] += 1
+        return self._relabelled(labels, self.n_clusters)
 
     def join_gains(self) -> Array:
         """Return what L gains, as a rule less than nothing, where clusters r > s become one; −∞ at r ≤ s."""
@@ -168,11 +226,14 @@ class BlockModel:
         large = without_pieces(self.graph)
         if len(large) == len(self.labels):
             return float(self.evidence().sum())
-        core = BlockModel(self.graph[large][:, large], self.labels[large], self.n_clusters)
+        core = BlockModel(self.weights[large][:, large], self.labels[large], self.n_clusters, levels=len(self.cuts) > 0)
         return float(core.evidence().sum())
 
     def evidence(self) -> Array:
-        """Return log P(A, z) of blocks and of communities, as `quartic.select_rank` has it; empty clusters are none."""
+        """Return log P(A, z) of blocks and of communities, as `quartic.select_rank` has it; empty clusters are none.
+
+        With levels, that of these is a factor: any shares of the levels, inside and between.
+        """
         some = self.size > 0
         e, volume, size = self.edges[np.ix_(some, some)], self.volume[some], self.size[some]
         k, n, m = len(size), size.sum(), volume.sum() / 2
@@ -181,6 +242,11 @@ class BlockModel:
         own = (gammaln(inside + 1) + inside * np.log(2)).sum()
         labels = gammaln(size + 1).sum() - gammaln(n + 1) - _count_ways(k, n - k)
         shared = own + (gammaln(size) - gammaln(size + volume)).sum() + labels
+        if len(self.cuts):
+            edges = self.levels / 2
+            shared += sum(
+                gammaln(at + 1).sum() - gammaln(at.sum() + 1) - _count_ways(len(at), at.sum()) for at in edges
+            )
         blocks = gammaln(e[np.triu_indices(k, 1)] + 1).sum() - _count_ways(k, within)
         if k == 1:
             return np.array([shared + blocks, shared])
@@ -200,10 +266,10 @@ class Placement:
 
     A node whose edges to nodes j of the graph weigh :math:`b_j` goes to the cluster r with the largest
 
-    .. math:: \sum_j b_j \log \frac{e_{r z_j}}{\kappa_r}
+    .. math:: \sum_j b_j \log \frac{e_{r z_j}}{\kappa_r} + \sum_{j: z_j = r} w_j
               + \log \Bigl(0.01 + \frac{\sum_j b_j m_{jr}}{\sum_j b_j} \Bigr).
 
-    The first sum is what L gains, to first order; instead of the size of a cluster, its share :math:`m_{jr}` of the
+    The first sums are what L gains, to first order; instead of the size of a cluster, its share :math:`m_{jr}` of the
     similarities of its neighbours speaks for it, which go further than one edge. A node without edges goes to the
     largest cluster.
     """
@@ -212,11 +278,12 @@ class Placement:
         self._fitted = model, M
 
     @cached_property
-    def tables(self) -> tuple[sp.csr_array, sp.csr_array, Array]:
-        """Members, shares m and rates, made when the first node is placed: a fit need not wait for them."""
+    def tables(self) -> tuple[sp.csr_array, sp.csr_array, Array, tuple[float, Array, Array]]:
+        """Members, shares m, rates and what weights are, made with the first node: a fit need not wait for them."""
         model, M = self._fitted
         del self._fitted
-        return model.member, _shared(sp.csr_array(M @ model.member)), model.scale * log_rates(model.edges)
+        shares = _shared(sp.csr_array(M @ model.member))
+        return model.member, shares, log_rates(model.edges), (model.scale, model.cuts, model.odds)
 
     def __getstate__(self) -> dict[str, Any]:
         """Keep no graph in a pickle."""
@@ -224,17 +291,38 @@ class Placement:
 
     def likeliest(self, B: Any) -> Labels:
         """Return the clusters of new nodes with edges B (m, n) to the graph."""
-        B, (member, shares, rates) = sp.csr_array(B), self.tables
+        B, (member, shares, rates, (scale, cuts, odds)) = sp.csr_array(B, dtype=np.float64), self.tables
         share = (B @ shares).toarray() + _TINY * member.sum(axis=0)
-        labels: Labels = ((B @ member) @ rates + np.log(_shared(share) + 0.01)).argmax(axis=1)
+        scores = (_count_edges(B, scale, cuts) @ member) @ rates + np.log(_shared(share) + 0.01)
+        labels: Labels = (scores + _tell(B, cuts, odds) @ member if len(cuts) else scores).argmax(axis=1)
         return labels
 
 
-def _memberships(to: Array, edges: Array, size: Array) -> Array:
+def _memberships(to: Array, edges: Array, size: Array, weights: Array | float = 0.0) -> Array:
     """Return how likely nodes belong to each cluster, given the weight of their edges ``to`` them, and the counts."""
     some = sp.csr_array(to) if len(size) > _MANY else to
-    q: Array = softmax(some @ log_rates(edges) + np.log(size + _LEAST), axis=1)
+    q: Array = softmax(some @ log_rates(edges) + np.log(size + _LEAST) + weights, axis=1)
     return q
+
+
+def _level_cuts(weights: Array) -> Array:
+    """Return the weights that end the levels but the last, each of which has an edge; none where all are equal."""
+    if not len(weights) or weights.min() == weights.max():
+        return np.empty(0)
+    cuts = np.unique(np.quantile(weights, np.arange(1, _LEVELS) / _LEVELS, method="inverted_cdf"))
+    found: Array = cuts[cuts < weights.max()]
+    return found
+
+
+def _count_edges(A: sp.csr_array, scale: float, cuts: Array) -> sp.csr_array:
+    """Return edges as the model counts them: each once where weights are levels."""
+    return sp.csr_array((np.sign(A.data) if len(cuts) else A.data * scale, A.indices, A.indptr), shape=A.shape)
+
+
+def _tell(A: sp.csr_array, cuts: Array, odds: Array) -> sp.csr_array:
+    """Return what the weights of edges say for ends in one cluster."""
+    found = np.where(A.data > 0, odds[np.searchsorted(cuts, A.data)], 0.0)
+    return sp.csr_array((found, A.indices, A.indptr), shape=A.shape)
 
 
 def log_rates(edges: Array) -> Array:

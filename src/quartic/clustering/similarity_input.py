@@ -147,7 +147,9 @@ def labels_of(model: SymNMF, X: Any) -> Labels:
         among, known = sp.csr_array(among), np.array(to_host(model.labels_))
         refuse_negative(among)
         whole = sp.block_array([[graph_of_labels(model), edges.T], [edges, _without_loops(among)]], format="csr")
-        return BlockModel(whole, np.append(known, placed), model.n_components).refine().labels[len(known) :]
+        begun = np.append(known, placed)
+        blocks = BlockModel(whole, begun, model.n_components, levels=model.normalize_ is not None)
+        return blocks.refine().labels[len(known) :]
     labels: Labels = place(_similarity_of_new(model, new), to_host(model.embedding_)).argmax(axis=1)
     return labels
 

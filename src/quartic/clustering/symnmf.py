@@ -53,8 +53,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     .. math:: \min_{X \ge 0} \; \tfrac12 \|M - XX^\top\|_F^2, \qquad X \in \mathbb{R}^{n \times r},
 
-    with M a similarity matrix. Row i of X says how much node i belongs to each of the r clusters; its label is the
-    largest entry.
+    with M a similarity matrix. Row i of X says how much node i belongs to each of the r clusters.
 
     Parameters
     ----------
@@ -114,7 +113,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     labels_ : ndarray of int (n,)
         Cluster of each node: the largest entry of its row of X, the first of equals. Unless ``normalize=None``, those
         of a graph with more zeros than entries, up to 200,000 nodes, are then refined by a block model
-        (`quartic.clustering.refinement`); components of at most log₂ n nodes go to the largest cluster.
+        (`quartic.clustering.refinement`): then every node with edges has one to its cluster, unless it is all of that;
+        components of at most log₂ n nodes go to the largest cluster.
     memberships_ : ndarray (n, r)
         Rows of X scaled to sum 1: soft memberships. A zero row (a node in no cluster) becomes uniform.
     communities_ : list of sets
@@ -274,7 +274,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.labels_ = best.X.argmax(axis=1)
         graph, blocks, self._placement = graph_of_labels(self) if weights is None else None, None, None
         if graph is not None:
-            blocks = BlockModel(graph, to_host(self.labels_), self.n_components)
+            blocks = BlockModel(graph, to_host(self.labels_), self.n_components, levels=self.normalize_ is not None)
             blocks = blocks.refine(() if known is None else known.nodes())
             self.labels_ = moved(blocks.labels, self.labels_.device) if is_torch(X) else blocks.labels
             self._placement = Placement(blocks, to_scipy(self.affinity_matrix_))
@@ -329,7 +329,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         graph = graph_of_labels(self)
         clusters = best.X.argmax(axis=1)
         if graph is not None:
-            clusters = BlockModel(graph, clusters, self.n_components).refine().labels
+            levels = self.normalize_ is not None
+            clusters = BlockModel(graph, clusters, self.n_components, levels=levels).refine().labels
         P = spread_labels(linked, None if self.normalize_ is None else graph, known, clusters, self.n_components)
         more, start = anchor(linked, P, strength)
         best = self._best_run(lambda: Problem(LeastSquares(more), penalty), start, False)
@@ -486,7 +487,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         """Draw how much each node belongs to each cluster (matplotlib). Returns the axes."""
         from quartic import plots
 
-        return plots.memberships(to_host(self.memberships_), ax)
+        return plots.memberships(to_host(self.memberships_), ax, to_host(self.labels_))
 
     def _check_settings(self) -> None:
         """Raise a ValueError that names the first setting that makes no sense."""

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from quartic.arrays import Array, RandomState, random_generator, to_host
 from quartic.clustering.placing import above_noise
 from quartic.distributed.inputs import is_dask_array
-from quartic.plots import membership_order, sample_nodes
+from quartic.plots import membership_order, own_shares, sample_nodes
 from quartic.report.figures import Indices, Names, cluster_marker, convergence, layout, ring, short, shown
 from quartic.report.page import DataTable, Part, Section
 
@@ -43,9 +43,9 @@ def cluster_section(
     labels, memberships = np.asarray(model.labels_), to_host(model.memberships_)
     names = range(len(labels)) if names is None else names
     parts: list[Part] = [
-        node_map(model.affinity_matrix_, memberships, names),
+        node_map(model.affinity_matrix_, memberships, labels, names),
         _members(memberships, labels, names),
-        membership_chart(memberships, names),
+        membership_chart(memberships, labels, names),
         *_overlaps(model, names),
         *_contents(model, memberships, names, features, columns),
     ]
@@ -59,7 +59,7 @@ def describe_clusters(labels: Indices, memberships: Array, what: str) -> str:
     sizes = np.sort(np.bincount(labels, minlength=k))[::-1]
     listed = ", ".join(map(str, sizes)) if k <= 8 else f"{sizes[-1]} to {sizes[0]}"
     listed = f"{sizes[0]} each" if k > 1 and sizes[0] == sizes[-1] else listed
-    certainty = memberships.max(axis=1)
+    certainty = own_shares(memberships, labels)
     doubtful = int((certainty < _SURE).sum())
     between = (
         f"{doubtful} lie{'s' if doubtful == 1 else ''} between clusters" if doubtful else "none lies between clusters"
@@ -73,14 +73,14 @@ def describe_clusters(labels: Indices, memberships: Array, what: str) -> str:
 # -- where everything is ----------------------------------------------------------------------------------------------
 
 
-def node_map(M: Any, memberships: Array, names: Names) -> tuple[Any, str]:
+def node_map(M: Any, memberships: Array, labels: Indices, names: Names) -> tuple[Any, str]:
     """Return the nodes in the plane, coloured by cluster, as large as they are sure, some links between them."""
     import plotly.graph_objects as go
 
     n, k = memberships.shape
     kept, block = sample_nodes(M, _MOST_NODES)
     x = place_nodes(block, memberships[kept])
-    labels, certainty = memberships[kept].argmax(axis=1), memberships[kept].max(axis=1)
+    labels, certainty = labels[kept], own_shares(memberships, labels)[kept]
     links = sp.triu(block, 1).tocoo()
     strongest = np.argsort(-links.data, kind="stable")[:_MOST_LINKS]
     if len(links.data) > _MOST_LINKS and links.data.min() == links.data.max():
@@ -95,7 +95,9 @@ def node_map(M: Any, memberships: Array, names: Names) -> tuple[Any, str]:
         if len(at):
             marker = {
                 **cluster_marker(cluster),
-                "size": (smallest + smallest * (certainty[at] - 1 / k) / max(1 - 1 / k, 0.5)).astype(np.float32),
+                "size": (smallest * (1 + np.maximum(certainty[at] - 1 / k, 0) / max(1 - 1 / k, 0.5))).astype(
+                    np.float32
+                ),
                 "line": {"width": 0.5, "color": "#ffffff"},
             }
             text = [shown(names[kept[a]]) for a in at]
@@ -164,13 +166,13 @@ def _members(memberships: Array, labels: Indices, names: Names) -> DataTable:
 # -- how sure ---------------------------------------------------------------------------------------------------------
 
 
-def membership_chart(memberships: Array, names: Names | None = None) -> tuple[Any, str]:
+def membership_chart(memberships: Array, labels: Indices, names: Names | None = None) -> tuple[Any, str]:
     """Return how much each node belongs to each cluster, as a heat map: nodes ordered by cluster and by doubt."""
     import plotly.graph_objects as go
 
     n, k = memberships.shape
-    kept = membership_order(memberships, min(_LARGEST_HEAT_MAP, 6000 // k + 30))
-    strongest = memberships.max(axis=1)
+    kept = membership_order(memberships, labels, min(_LARGEST_HEAT_MAP, 6000 // k + 30))
+    own = own_shares(memberships, labels)
     called = [shown(i if names is None else names[i]) for i in kept]
     # in plain words, since not every version of plotly fills in templates here
     said = [
@@ -192,11 +194,11 @@ def membership_chart(memberships: Array, names: Names | None = None) -> tuple[An
             height=max(260, min(560, 140 + 26 * k)),
         ),
     )  # fmt: skip
-    doubtful = int((strongest < _SURE).sum())
+    doubtful = int((own < _SURE).sum())
     sample = f" ({len(kept)} of {n} nodes shown)" if len(kept) < n else ""
     return figure, (
         f"How much each node belongs to each cluster{sample}: on average a node belongs to its own cluster by "
-        f"{100 * strongest.mean():.0f} %; {doubtful} of {n} nodes lie between clusters, with less than "
+        f"{100 * own.mean():.0f} %; {doubtful} of {n} nodes lie between clusters, with less than "
         f"{100 * _SURE:.0f} %."
     )
 
