@@ -16,9 +16,10 @@ from quartic.distance.component import Component, Search, Settings
 from quartic.distance.patches import register, start_from_patches
 from quartic.init import classical_mds, eigenmap_start, shortest_path_start
 from quartic.init.distances import distance_graph, place_apart, smallest_eigenvectors
-from quartic.init.relaxed import sampled_start
+from quartic.init.relaxed import relaxing_helps, sampled_start
 from quartic.losses import Distances
 from quartic.metrics import align
+from quartic.penalties import L1, Nonnegative, NonnegativeL1, NonnegativeRidge
 
 STARTS = [
     shortest_path_start,
@@ -464,6 +465,17 @@ def test_random_pairs_are_started_from_their_eigenvectors(degree):
         result = minimize(problem, rank=3, tol=1e-8, random_state=seed)
         assert result.objective < 1e-9
         assert result.n_products < 80
+
+
+@pytest.mark.parametrize("penalty", [Nonnegative(), NonnegativeL1(0.1), L1(0.1), NonnegativeRidge(0.1)])
+def test_few_distances_start_within_the_penalty(penalty):
+    """More columns first, turned and cut, would leave X ≥ 0, where alone these penalties are finite."""
+    truth, pairs = np.random.default_rng(0).random((150, 2)), random_pairs(150, 0.05, random_state=0)
+    loss = Distances(pairs, pair_distances(truth, pairs) ** 2, 150)
+    assert relaxing_helps(Problem(loss))
+    result = minimize(Problem(loss, penalty), rank=2, random_state=0, max_iter=20)
+    assert np.isfinite(result.history.objective).all()
+    assert result.objective < result.history.objective[0]
 
 
 def test_what_is_no_sample_of_all_pairs_has_no_such_start():

@@ -99,7 +99,7 @@ def sampled_start(problem: Problem, rank: int, generator: np.random.Generator) -
 
     """
     loss: Any = problem.loss
-    if not loss.offers("centred") or problem.penalty.ridge != 0.0 or problem.penalty.nonnegative:
+    if not loss.offers("centred") or problem.penalty.ridge != 0.0:
         return None
     n, most = loss.n_points, _MOST if loss.pairs.listed else np.inf
     if not (n >= _MANY and _FEWEST <= loss.mean_degree() < most and rank + _BESIDE < n):
