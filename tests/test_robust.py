@@ -91,6 +91,23 @@ def test_large_delta_is_least_squares(kind):
     np.testing.assert_allclose(Robust(M, kind, 1e4).gradient(X), LeastSquares(M).gradient(X), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("delta", [1e8, 1e16, 1e200])
+@pytest.mark.parametrize("known", [None, np.ones((8, 8))])
+def test_delta_beyond_all_errors_costs_no_digits(kind, delta, known):
+    """The default of 1 is that for entries of 1e-16: neither value nor what counts as round-off may hang on it."""
+    M = np.array(symmetric(3, 8))
+    X = np.random.default_rng(1).standard_normal((8, 2))
+    robust, plain = Robust(M, kind, delta, weights=known), LeastSquares(M, weights=known)
+    assert robust.value(X) == pytest.approx(plain.value(X), rel=1e-12)
+    assert robust.move(robust.at(X), X + 1e-3).remainder == pytest.approx(
+        plain.move(plain.at(X), X + 1e-3).remainder, rel=1e-9
+    )
+    result = minimize(Problem(robust), X, tol=1e-6)
+    assert "of the reference" in result.message
+    assert result.objective == pytest.approx(minimize(Problem(plain), X, tol=1e-9).objective, rel=1e-9)
+
+
 def spoiled(n=150, rank=3, share=0.05, seed=0, nonnegative=False):
     """Return a matrix of low rank, and the same with gross errors in a share of its entries."""
     rng = np.random.default_rng(seed)
@@ -137,7 +154,8 @@ def test_a_run_goes_on_from_a_checkpoint(tmp_path):
         (lambda: Robust(np.eye(3), "l2"), ValueError, "loss must be one of 'huber', 'pseudo-huber', 'logcosh'"),
         (lambda: Robust(np.eye(3), delta=0), ValueError, "delta must be positive"),
         (lambda: Robust(np.eye(3), weights=np.eye(3), mask=np.eye(3)), ValueError, "weights or mask, not both"),
-        (lambda: Robust(aslinearoperator(np.eye(3))), (TypeError, ValueError), "entries of M|squared_norm"),
+        (lambda: Robust(aslinearoperator(np.eye(3))), TypeError, "needs the entries of M"),
+        (lambda: Robust(1e20 * np.eye(3)), ValueError, "delta = 1.0 is below the round-off .* in the units of M"),
         (lambda: Robust(np.ones((2, 3))), ValueError, "square symmetric"),
         (lambda: Robust(np.full((2, 2), np.nan)), ValueError, "finite"),
     ],

@@ -35,6 +35,8 @@ from quartic.losses.steps import Move
 KINDS = ("huber", "pseudo-huber", "logcosh")
 # Blocks of XXᵀ are made and used while they are in cache; no more of it ever exists. A device likes them larger.
 _BLOCK, _DEVICE_BLOCK = 512, 4096
+# δ beyond so many times the largest entry is as good as none.
+_PARABOLA = 2.0**200
 
 
 class Robust(Loss):
@@ -99,17 +101,33 @@ class Robust(Loss):
         self.kind, self.delta = loss, float(delta)
         known = weights if mask is None else mask
         # the least-squares loss of the same entries, which has checked them
-        self.data: Any = FullLeastSquares(as_matrix(M, 0.0)) if known is None else WeightedLeastSquares(M, known)
+        self.data: Any = FullLeastSquares(as_matrix(M, 1.0)) if known is None else WeightedLeastSquares(M, known)
         self.n_points, self.space, self.dtype = self.data.n_points, self.data.space, self.data.dtype
         if self.matrix is not None and not self.matrix.shows_entries:
             raise TypeError("Robust needs the entries of M; pass an array, a dense tensor or a SciPy sparse matrix")
         if self.matrix is not None and self.space is not HOST and self.matrix.places() is not None:
             raise TypeError("Robust takes tensors that are dense, or weights; pass M.to_dense(), or a SciPy matrix")
+        if self.delta < np.finfo(self.dtype).eps * self._largest:
+            raise ValueError(
+                f"delta = {delta!r} is below the round-off of the entries of M, the largest of which is "
+                f"{self._largest:.3g}; delta is an error in the units of M"
+            )
 
     @property
     def matrix(self) -> Any:
         """M, where every entry counts; None with weights."""
         return self.data.matrix if isinstance(self.data, FullLeastSquares) else None
+
+    @property
+    def _known(self) -> Array:
+        """The known entries of M, or all that are not zero."""
+        entries: Array = self.data.target if self.matrix is None else self.matrix.entries()
+        return entries
+
+    @constant
+    def _largest(self) -> float:
+        """The largest |M_ij|."""
+        return self.space.largest(self._known)
 
     # -- the point --------------------------------------------------------------------------------------------------
 
@@ -127,14 +145,17 @@ class Robust(Loss):
         return Move(p, self._point(X, value, G), remainder, X - p.X)
 
     def _rounding(self, p: Point) -> float:
-        """Return about eps·max w·(‖X(XᵀX)‖ + δ‖X‖), four times: entries of XXᵀ are known to eps of their size."""
+        """Return about eps·max w·(‖X(XᵀX)‖ + ψ‖X‖), four times: entries of XXᵀ are known to eps of their size.
+
+        ψ is the largest slope that entries of M and XXᵀ, beside which it is small where X is large, can leave.
+        """
         S = to_host(p.gram)
         size, length = norm(S), math.sqrt(float(np.trace(S)))
         if size == 0.0 or not math.isfinite(size):
             return 0.0
         S = S / size  # cubes over- and underflow long before S does
         cubed = size * math.sqrt(size) * math.sqrt(max(trace_inner(S @ S, S), 0.0))
-        return 4 * eps(p.X) * self.smoothness * (cubed + self.delta * length)
+        return 4 * eps(p.X) * self.smoothness * (cubed + min(self.delta, self._largest) * length)
 
     def _step(self, X: Array, Y: Array) -> tuple[float, float, Array]:
         """Return f(Y), f(Y) − f(X) − ⟨∇f(X), D⟩ and ∇f(Y), with D = Y − X, which is 0 where Y is X.
@@ -142,12 +163,14 @@ class Robust(Loss):
         XXᵀ is made block by block, on and above the diagonal; those above count twice. It changes by
         D(X + D/2)ᵀ + (X + D/2)Dᵀ. Known entries have a pass of their own.
         """
+        # so far beyond all residuals that ρ is a parabola; further on its squares would leave floating point
+        delta = min(self.delta, _PARABOLA * self._largest or 1.0)
         xp, moving = namespace(X), Y is not X
         passes, G, value, remainder = passes_in(self.space), xp.zeros_like(Y), 0.0, 0.0
         if self.matrix is None:
             known = self.data.pairs
             data = known.start, known.cols, known.target, known.weight
-            return *passes.pairs(self.kind, moving)(X, Y, *data, self.delta, G), G
+            return *passes.pairs(self.kind, moving)(X, Y, *data, delta, G), G
         run, D = passes.blocks(self.kind, moving), Y - X
         middle = X + D / 2
         left, right = xp.hstack([D, middle]), xp.hstack([middle, D])
@@ -157,7 +180,7 @@ class Robust(Loss):
             for J in parts[a:]:
                 E, times = self._residual(X, I, J), 1 if I is J else 2
                 B, C = (left[I] @ right[J].T, D[I] @ D[J].T) if moving else (E, E)
-                there, missed = run(E, B, C, self.delta)
+                there, missed = run(E, B, C, delta)
                 value += times * there
                 remainder += times * missed
                 G[I] += E @ Y[J]
@@ -214,7 +237,7 @@ class Robust(Loss):
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return the start of `LeastSquares`, its scale from entries cut off at three times their median size."""
-        entries = self.data.target if self.matrix is None else self.matrix.entries()
+        entries = self._known
         size = _median_size(entries.reshape(-1))
         if not nonnegative:
             # entries of XXᵀ for Gaussian X with entries of variance s have a variance of about r·s²
