@@ -8,13 +8,14 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.sparse.linalg import aslinearoperator
 
 from quartic import DistanceCompletion, Problem, SymNMF, minimize
 from quartic.datasets import pair_distances
 from quartic.datasets.points import unordered_pairs
 from quartic.distance.data import keys_of
 from quartic.distance.findings import DistanceWarning, MisfitWarning, UndeterminedWarning
-from quartic.losses import BoundedDistances, Distances, LeastSquares
+from quartic.losses import Anchored, BoundedDistances, Distances, LeastSquares, Rectangular, Sensing
 from quartic.losses.pairs.input import check_pairs
 from quartic.penalties import Nonnegative
 from quartic.solvers import SOLVERS
@@ -469,3 +470,80 @@ def test_pairs_that_stand_beyond_the_reach_of_32_bits(bounded, tmp_path):
         assert near.along(one, D).coefficients == far.along(two, D).coefficients
         np.testing.assert_array_equal(near.hessian_product(one, D), far.hessian_product(two, D))
         assert near.quartic(one, D) == far.quartic(two, D)
+
+
+# -- what is refused, and how -----------------------------------------------------------------------------------------
+
+
+def operator(M, **settings):
+    return LeastSquares(aslinearoperator(M), squared_norm=settings.get("squared_norm", float(np.sum(np.abs(M) ** 2))))
+
+
+SQUARE = symmetric(6)
+MASKED = np.ma.masked_array(SQUARE, mask=np.median(SQUARE) < SQUARE)
+PLAIN = Distances([[0, 1], [1, 2], [0, 2]], [1.0, 1.0, 1.0])
+REFUSED = {
+    "masked M": (lambda: LeastSquares(MASKED), "M hides entries behind a mask"),
+    "masked X0": (lambda: minimize(Problem(LeastSquares(SQUARE)), MASKED), "X0 hides entries behind a mask"),
+    "masked distances": (lambda: Distances([[0, 1]], np.ma.masked_array([1.0], mask=[True])), "squared hides entries"),
+    "objects": (lambda: LeastSquares(SQUARE.astype(object)), r"dtype object; .* M\.astype\(float\)"),
+    "sparse X0": (lambda: minimize(Problem(LeastSquares(SQUARE)), sp.eye_array(6)), r"pass X0\.toarray\(\)"),
+    "complex entries with weights": (lambda: LeastSquares(SQUARE + 1j, weights=np.ones((6, 6))), "M must be real"),
+    "complex operator": (lambda: operator(SQUARE + 1j), "M must be real numbers, got dtype complex128"),
+    "operator that is not symmetric": (lambda: operator(np.triu(SQUARE)), "M must be symmetric"),
+    "operator that gives NaN": (lambda: operator(SQUARE * np.nan, squared_norm=1.0), "must be finite"),
+    "norm below that of products": (lambda: operator(SQUARE, squared_norm=1e-3), "squared_norm = 0.001 is too small"),
+    "anchors of another loss": (lambda: Anchored(LeastSquares(SQUARE), [0], [[0.0]]), "Anchored takes Distances"),
+    "rank beside anchors": (
+        lambda: minimize(Problem(Anchored(PLAIN, [0], [[0.0, 0.0]])), rank=1),
+        "rank = 1, but the anchors have 2 coordinates",
+    ),
+    "X0 beside anchors": (
+        lambda: minimize(Problem(Anchored(PLAIN, [0], [[0.0, 0.0]])), np.ones((2, 3))),
+        "X0 has 3 columns, but the anchors have 2 coordinates",
+    ),
+    "turning anchors": (
+        lambda: minimize(Problem(Anchored(PLAIN, [0], [[0.0, 0.0]])), rank=2, solver="tr"),
+        r"when X is rotated, but some points are held \(Anchored\); solvers that fit",
+    ),
+    "negative weights": (lambda: Rectangular(np.ones((2, 3)), -2 * np.ones((2, 3))), r"the least is -2\.0"),
+    "callback": (lambda: minimize(Problem(LeastSquares(SQUARE)), rank=2, callback=3), "callback must be a function"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused_with_its_cure(case):
+    make, words = REFUSED[case]
+    with pytest.raises((TypeError, ValueError), match=words):
+        make()
+
+
+def test_single_precision_may_round_the_two_sides_apart_with_weights_too():
+    M = np.array(SQUARE, dtype=np.float32)
+    M[0, 1] *= 1 + 2e-7
+    assert LeastSquares(M, weights=np.ones((6, 6))).value(np.ones((6, 1))) == pytest.approx(
+        LeastSquares(M).value(np.ones((6, 1))), rel=1e-5
+    )
+
+
+def test_matrices_of_measurements_may_be_dense_and_sparse():
+    dense = [np.eye(3), np.ones((3, 3))]
+    mixed = [sp.csr_array(dense[0]), dense[1]]
+    X = np.arange(6.0).reshape(3, 2)
+    assert Sensing(mixed, [1.0, 2.0]).value(X) == pytest.approx(Sensing(np.array(dense), [1.0, 2.0]).value(X))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [1e-200, 1e-100, 1e60, 1e100])
+@pytest.mark.parametrize("loss", [LeastSquares(SQUARE), PLAIN])
+def test_a_start_out_of_reach_is_refused(loss, size):
+    """Its squares are zero or infinite: solvers divided by them."""
+    with pytest.raises(ValueError, match="X0 is so far from the size that the data ask for"):
+        minimize(Problem(loss), size * np.ones((loss.n_points, 2)))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", [1e300, 1e-300])
+def test_rectangles_far_from_one_cause_no_warning(scale):
+    A = np.array([[1.0, 2.0, 2.0], [2.0, 1.0, 1.0]])
+    assert minimize(Problem(Rectangular(scale * A)), rank=2, random_state=0).success

@@ -8,7 +8,18 @@ import pytest
 
 from quartic import Problem, minimize
 from quartic.kernels import EuclideanKernel, GramKernel, NormKernel
-from quartic.losses import Anchored, Completion, Distances, LeastSquares, Line, Quadratic, RawStress, Rectangular
+from quartic.losses import (
+    Anchored,
+    Completion,
+    Distances,
+    LeastSquares,
+    Line,
+    Quadratic,
+    RawStress,
+    Rectangular,
+    Robust,
+    Smooth,
+)
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge
 from quartic.polynomials import real_roots_of_cubic
 from quartic.solvers import ADMM, LBFGS, SOLVERS, NoLips, Solver, State
@@ -118,6 +129,25 @@ def test_a_claim_at_the_round_off_of_a_huge_point_is_no_convergence():
     result = minimize(Problem(loss), np.array([[1.0], [1.5], [1.1]]), solver=Jumps(), max_iter=20)
     assert not result.success
     assert np.abs(result.X).max() < 10
+
+
+def test_round_off_far_above_the_start_is_no_convergence():
+    """A fixed step diverges where slopes are bounded: the round-off of XXᵀ hides them there, not at the best."""
+    M, X0 = np.eye(7) + 0.5, np.abs(np.random.default_rng(1).standard_normal((7, 2)))
+    for kind in ("huber", "pseudo-huber", "logcosh"):
+        problem = Problem(Robust(M, kind, 0.3), kernel=EuclideanKernel())
+        result = minimize(problem, X0, solver="nolips", tol=1e-6, max_iter=1500)
+        assert result.objective <= result.history.objective[0]
+        assert not result.success, result.message
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_run_that_diverges_causes_no_warning():
+    A = np.random.default_rng(0).random((4, 3))
+    for loss in (Rectangular(A), Smooth(lambda Y: 0.5 * np.sum((Y - 1) ** 2), lambda Y: Y - 1, of="Y", n=7)):
+        problem = Problem(loss, kernel=EuclideanKernel())
+        result = minimize(problem, 3 * np.ones((7, 2)) + np.eye(7, 2), solver="nolips", max_iter=500)
+        assert result.status == "non_finite"
 
 
 def test_stalling_in_single_precision_far_above_round_off_is_no_convergence():

@@ -8,11 +8,14 @@ from quartic.arrays.checks import (
     check_count,
     check_finite,
     check_number,
+    check_real,
+    finite_csr,
     finite_matrix,
     first_not_finite,
     is_torch,
     kind_of,
     random_generator,
+    real_array,
     working_dtype,
 )
 from quartic.arrays.space import (

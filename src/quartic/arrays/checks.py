@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.floating[Any]]
@@ -24,9 +25,32 @@ def is_torch(A: Any) -> bool:
     return torch is not None and isinstance(A, torch.Tensor)
 
 
-def as_array(A: Any) -> Any:
+def as_array(A: Any, name: str) -> Any:
     """Return what a user gave as an array: a tensor, without what it remembers, or all else as one of NumPy's."""
-    return A.detach() if is_torch(A) else np.asarray(A)
+    if is_torch(A):
+        return A.detach()
+    if hasattr(A, "tocoo"):
+        raise TypeError(f"{name} must be a dense array here, got a sparse one; pass {name}.toarray()")
+    if np.ma.is_masked(A):
+        raise TypeError(
+            f"{name} hides entries behind a mask, which would count as known; pass {name}.filled(...) with what they "
+            "are, or weights of zero where a loss takes weights"
+        )
+    return np.asarray(A)
+
+
+def real_array(A: Any, name: str) -> Any:
+    """Return what a user gave as an array or tensor, or raise where it does not hold real numbers."""
+    A = as_array(A, name)
+    check_real(A, name)
+    return A
+
+
+def check_real(A: Any, name: str) -> None:
+    """Raise unless an array, dense or sparse, or a tensor holds real numbers."""
+    if kind_of(A) not in "fiub":
+        cure = f"; if they are numbers pass {name}.astype(float)" if kind_of(A) in "OUS" else ""
+        raise TypeError(f"{name} must be real numbers, got dtype {A.dtype}{cure}")
 
 
 def kind_of(A: Any) -> str:
@@ -65,12 +89,21 @@ def finite_matrix(A: Any, name: str) -> Array:
 
         tensor: Array = space_torch.finite_matrix(A, name)
         return tensor
-    A = np.asarray(A)
-    if A.dtype.kind not in "fiub":
-        raise TypeError(f"{name} must be real numbers, got dtype {A.dtype}")
+    A = real_array(A, name)
     if A.ndim != 2:
         raise ValueError(f"{name} must be a 2-D array, got {A.ndim} dimension{'s' * (A.ndim != 1)}, shape {A.shape}")
     clean: Array = np.ascontiguousarray(A, dtype=working_dtype(A.dtype))
+    check_finite(clean, name)
+    return clean
+
+
+def finite_csr(A: Any, name: str) -> sp.csr_array:
+    """Return a SciPy matrix as a finite csr_array of floats without repeated entries, its own data where it is one."""
+    check_real(A, name)
+    clean = sp.csr_array(A, dtype=working_dtype(A.dtype))
+    if not clean.has_canonical_format:
+        clean = clean.copy()  # the caller's arrays may be shared, and the next line sorts in place
+        clean.sum_duplicates()
     check_finite(clean, name)
     return clean
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from quartic.arrays import Array, RandomState, astype, check_number, float_type, norm, random_generator
+from quartic.arrays.checks import check_callback
 from quartic.arrays.threads import one_blas_thread
 from quartic.compiled.clock import solving_time
 from quartic.core.checkpoint import Keeper, check_folder
@@ -117,6 +118,7 @@ def minimize(
     started = solving_time()
     Problem.check(problem)
     _check_limits(tol, reference, max_iter, max_time)
+    check_callback(callback)
     chosen = choose_solver(solver, problem)
     if checkpoint is not None:
         check_folder(checkpoint)
@@ -247,14 +249,22 @@ class _Minimization(Run):
     def n_iter(self) -> int:
         return self.log.n_iter
 
+    # What overflows shows in the objective or the gradient, and is reported by the status rather than by warnings.
+
+    @np.errstate(over="ignore", invalid="ignore")
     def reason(self) -> End | None:
         ended = self.stopping.reason(self.state)
         return ended and (self._believed(ended) or self.stopping.reason(self.state))
 
+    @np.errstate(over="ignore", invalid="ignore")
     def advance(self) -> End | None:
         while True:
             try:
-                return self._advance()
+                most = 1 if self.watched else min(self.stopping.max_iter - self.n_iter, _BATCH, self.stopping.in_time())
+                following, made = self.solver.advance(self.problem, self.state, most, self.stopping.target)
+                self.log.record(following, made)
+                self.state = following
+                return None
             except NoProgress as stop:
                 ended = self._believed(self.stopping.stalled(self.state, f" at iteration {self.n_iter}: {stop}"))
                 ended = ended or self.stopping.reason(self.state)
@@ -264,22 +274,12 @@ class _Minimization(Run):
     def save(self) -> None:
         self.checkpoint.save(self.state, self.log)
 
-    # What overflows shows in the objective or the gradient, and is reported by the status rather than by warnings.
-
     @np.errstate(over="ignore", invalid="ignore")
     def _begin(self, X0: Array, reference: float | None) -> State:
         state = self.solver.init(self.problem, X0)
         self.log.begin(state, reference)
         return state
 
-    @np.errstate(over="ignore", invalid="ignore")
-    def _advance(self) -> None:
-        most = 1 if self.watched else min(self.stopping.max_iter - self.n_iter, _BATCH, self.stopping.in_time())
-        following, made = self.solver.advance(self.problem, self.state, most, self.stopping.target)
-        self.log.record(following, made)
-        self.state = following
-
-    @np.errstate(over="ignore", invalid="ignore")
     def _believed(self, end: End) -> End | None:
         """Believe in convergence only at a point whose product is fresh (carried products drift), and at the lowest.
 
@@ -298,11 +298,16 @@ class _Minimization(Run):
             log.doubted = log.n_iter
             self.state = replace(state, point=fresh)
             return None
-        if objective <= log.best_objective + _round_off(fresh):
+        # nothing is so uncertain that it could be below all seen so far where it is far above the start
+        unsure = min(_round_off(fresh), max(abs(log.best_objective), abs(log.rows[0].objective)))
+        if objective <= log.best_objective + unsure:
             return replace(end, judged=fresh)
         best = problem.loss.at(log.best.X)
         lowest = problem.objective(best)
-        if objective <= lowest + _round_off(fresh) or problem.stationarity(best) <= end.bound:
+        noise = float(fresh.rounding)
+        share = min(1.0, float(best.rounding) / noise) if noise > 0 else 1.0
+        bound = max(self.stopping.target, share * end.bound)  # what is round-off far out is none at the best point
+        if objective <= lowest + unsure or problem.stationarity(best) <= bound:
             return replace(end, judged=fresh if objective <= lowest else best)
         if end.judged is None and objective - lowest <= stationarity * norm(fresh.X - best.X):
             log.doubted = log.n_iter

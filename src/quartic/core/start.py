@@ -9,12 +9,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from quartic.arrays import Array, astype, copy, first_entry, is_zero
+from quartic.arrays import Array, astype, copy, first_entry
 from quartic.core.problem import Problem
-from quartic.core.units import Units, shifted
+from quartic.core.units import COMFORTABLE, Units, exponent, shifted
 
 # A step so short that prox is no more than the projection to where a penalty is finite.
 _LITTLE = 1e-8
+# X0 may be so many times further from one, in powers of two, than data that are not scaled.
+_FARTHEST = 2
 
 #: What makes a start: it is called with the problem, whose loss counts its products, the rank and a generator.
 StartStrategy: TypeAlias = Callable[[Problem, int, np.random.Generator], Array]
@@ -81,12 +83,19 @@ class Starts:
         if made:
             X0 = X0(self.given, self.rank, generator)
             check_rank(self.given, X0, self.rank)
-        X = astype(loss.check(X0, "X0"), loss.dtype)
-        X = X if made else copy(X)  # a run of no iterations returns it
-        if is_zero(X):
+        X = loss.check(X0, "X0")
+        power = exponent(X)
+        if power is None:
             raise ValueError(
                 "X0 is all zero, where the gradient of every such loss vanishes; use a random start (rank=r)"
             )
+        if abs(power + self.units.length) > _FARTHEST * COMFORTABLE[loss.dtype]:
+            raise ValueError(
+                f"X0 is so far from the size that the data ask for (its largest entry is about {2.0**power:.0e}) that "
+                "squares under- or overflow; scale it, or use a random start (rank=r)"
+            )
+        X = astype(X, loss.dtype)
+        X = X if made else copy(X)  # a run of no iterations returns it
         return shifted(X, self.units.length)
 
     def reference(self, reference: Any, generator: np.random.Generator) -> float | None:

@@ -109,7 +109,6 @@ class Stopping:
             return self.stalled(state, f": no gain in {_PATIENCE} iterations")
         return None
 
-    @np.errstate(over="ignore", invalid="ignore")
     def stalled(self, state: State, words: str) -> End:
         """Tell why there was no progress; where a product made anew is not finite, no trial could have been better."""
         fresh = self.problem.loss.at(state.point.X)
@@ -160,6 +159,8 @@ class Stopping:
             return self.unbounded()
         what = "objective" if not math.isfinite(objective) else "gradient"
         where = f"the {what} became non-finite in iteration {self.log.n_iter}; the best point before it is returned"
+        if not self.log.n_iter:
+            where = f"the {what} is not finite at the start; give another X0"
         where += f"; {self.problem.loss.advice}" if self.problem.loss.advice else ""
         return End(Status.NON_FINITE, where, judged=judged)
 
@@ -226,7 +227,6 @@ def _product(loss: Loss, u: Array, length: float) -> Array:
     return to_host(loss.at(there).gradient) / (2 * length)
 
 
-@np.errstate(over="ignore", invalid="ignore")
 def objective_falls_for_ever(problem: Problem, X: Array) -> bool:
     """Tell whether Ψ(tX) falls without end, to working precision: then it has no minimiser.
 
@@ -250,7 +250,6 @@ def objective_falls_for_ever(problem: Problem, X: Array) -> bool:
     return bool(fall >= 0.25 * _FAR**2 * drop)
 
 
-@np.errstate(over="ignore", invalid="ignore")
 def find_endless_fall(problem: Problem, rank: int) -> bool:
     """Tell whether Ψ was found to fall for ever somewhere, though a run has come to rest.
 

@@ -17,7 +17,7 @@ from quartic.arrays import Array, space_of
 
 # log₂ of the X that the data ask for may be this much without scaling: their squares are then within 1e±50, or in
 # single precision within 1e±9.
-_COMFORTABLE = {np.float64: 83, np.float32: 15}
+COMFORTABLE = {np.float64: 83, np.float32: 15}
 _P = TypeVar("_P")
 #: fields of a kernel or penalty, and the degree in X of the term that each is the weight of
 Degrees: TypeAlias = tuple[tuple[str, int], ...]
@@ -90,4 +90,4 @@ def exponent(x: Any) -> int | None:
 
 def shift_to_one(power: int | None, dtype: type[np.floating[Any]]) -> int:
     """Return by how much to shift what has this exponent: not at all within the comfortable range."""
-    return 0 if power is None or abs(power) <= _COMFORTABLE[dtype] else -power
+    return 0 if power is None or abs(power) <= COMFORTABLE[dtype] else -power

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from quartic.arrays import Array
+from quartic.arrays import Array, real_array
 from quartic.core.units import exponent, shifted
 from quartic.distance.graph import mask_of
 from quartic.distributed.inputs import is_dask_frame
@@ -238,9 +238,7 @@ def _bounds(m: int, distances: Any, lower: Any, upper: Any) -> tuple[Array, Arra
     """Return lower and upper bounds and a guess between them, or raise an error that names the row."""
 
     def column(values: Any, name: str) -> Array:
-        values = np.asarray(values)
-        if values.dtype.kind not in "fiub":
-            raise TypeError(f"{name} must be real numbers, got dtype {values.dtype}")
+        values = real_array(values, name)
         if values.ndim == 0:
             values = np.full(m, float(values))
         if values.shape != (m,):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from quartic.arrays import working_dtype
+from quartic.arrays import check_real, working_dtype
 
 
 def is_instance_if_loaded(thing: Any, module: str, name: str) -> bool:
@@ -64,8 +64,7 @@ def _side_by_side(pieces: list[Any]) -> Any:
 
 def checked_dtype(A: Any, name: str) -> type[np.floating[Any]]:
     """Return the type we compute in, or raise where the numbers are not real."""
-    if np.dtype(A.dtype).kind not in "fiub":
-        raise TypeError(f"{name} must be real numbers, got dtype {A.dtype}")
+    check_real(A, name)
     return working_dtype(np.dtype(A.dtype))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quartic.arrays import finite_matrix, first_not_finite
+from quartic.arrays import check_real, finite_matrix, first_not_finite
 from quartic.distributed.inputs import is_instance_if_loaded
 from quartic.losses.devices import to_scipy
 
@@ -72,8 +72,7 @@ def read_weights(obj: Any) -> sp.csr_array:
     if is_frame(obj):
         return _from_frame(obj)
     if sp.issparse(obj):
-        if obj.dtype.kind not in "fiub":
-            raise TypeError(f"the adjacency matrix must be real numbers, got dtype {obj.dtype}")
+        check_real(obj, "the adjacency matrix")
         if obj.ndim != 2:
             raise ValueError(f"the adjacency matrix must be 2-D, got shape {obj.shape}")
         return sp.csr_array(obj, dtype=np.float64, copy=True)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quartic.arrays import finite_matrix, first_not_finite, namespace
+from quartic.arrays import check_real, finite_matrix, first_not_finite, namespace
 from quartic.arrays.threads import one_blas_thread, spread
 
 Floats = NDArray[np.float64]
@@ -62,11 +62,10 @@ def check_features(X: Any) -> Any:
     """Return finite features as `Features` has them, or say what is wrong with them."""
     if not sp.issparse(X):
         X = np.ascontiguousarray(finite_matrix(X, "X"), dtype=np.float64)
-    elif X.dtype.kind not in "fiub":
-        raise TypeError(f"X must be real numbers, got dtype {X.dtype}")
     elif X.ndim != 2:
         raise ValueError(f"X must be 2-D, a row for each point, got shape {X.shape}")
     else:
+        check_real(X, "X")
         given, X = X, sp.csr_array(X, dtype=np.float64)
         if not X.has_canonical_format:
             X = X.copy() if np.shares_memory(X.data, getattr(given, "data", X.data)) else X

@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from quartic.arrays import Array, as_floats, astype, check_number, eps, finite_matrix, gram, inner, norm, space_of
+from quartic.arrays import (
+    Array,
+    as_floats,
+    astype,
+    check_number,
+    eps,
+    finite_matrix,
+    gram,
+    inner,
+    norm,
+    space_of,
+    trace_inner,
+)
 from quartic.arrays.space import HOST, Fresh, Space, Workspace
 from quartic.core.parts import drop_stale, is_stale
 from quartic.core.units import Units, shift_to_one, shifted
@@ -115,6 +127,17 @@ def round_off(p: Point) -> float:
     """Return a few units of round-off of ‖∇f(X)‖ + |f(X)|/‖X‖."""
     size = float(norm(p.X))
     return _ROUND_OFF * eps(p.X) * (float(norm(p.gradient)) + (abs(float(p.value)) / size if size > 0 else 0.0))
+
+
+def cube_norm(S: Array) -> float:
+    """Return ‖X(XᵀX)‖ = √tr(S³) from S = XᵀX on the host; 0 where S is zero or not finite."""
+    size = 1.0
+    if not 1e-90 < trace_inner(S, S) < 1e90:  # cubes over- and underflow long before S does
+        size = HOST.norm(S)
+        if not 0 < size < math.inf:
+            return 0.0
+        S = S / size
+    return size * math.sqrt(size) * math.sqrt(max(trace_inner(S @ S, S), 0.0))
 
 
 class ProductCounter:

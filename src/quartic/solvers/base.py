@@ -57,7 +57,7 @@ _LOSS = {
     "along": "a loss that is a quartic on lines",
     "hessian_product": "a loss that multiplies by its second derivative",
     "laplacian_solve": "a loss that a graph Laplacian bounds (RawStress)",
-    "rotations": "a loss that does not change when X is rotated",
+    "rotations": "a loss that does not change when X is rotated, but some points are held (Anchored)",
 }
 # The same of a penalty; of two with "|" between them one will do.
 _PENALTY: dict[str, tuple[Callable[[Penalty, Loss], bool], str]] = {

@@ -18,7 +18,7 @@ import numpy as np
 from quartic.arrays import HOST, Array, Space, as_floats, eps, trace_inner
 from quartic.core.units import Units
 from quartic.kernels.norm import NormKernel
-from quartic.losses.base import Loss, Point, constant
+from quartic.losses.base import Loss, Point, constant, cube_norm
 from quartic.losses.factor.matrix import Matrix, as_matrix
 from quartic.losses.factor.passes import Origin, Passes, StepSums
 from quartic.losses.factor.spectrum import negative_part_of_spectrum
@@ -114,17 +114,7 @@ class LeastSquaresPoint(Point):
     def rounding(self) -> float:
         """eps·(‖X(XᵀX)‖ + ‖MX‖), twice; near a solution the two are equal."""
         relative = 4 * eps(self.origin.X)
-
-        def finish(S: Array) -> float:
-            size = 1.0
-            if not 1e-90 < trace_inner(S, S) < 1e90:  # cubes over- and underflow long before S does
-                size = HOST.norm(S)
-                if size == 0.0:
-                    return 0.0
-                S = S / size
-            return relative * size * math.sqrt(size) * math.sqrt(max(trace_inner(S @ S, S), 0.0))
-
-        return self.space.later(finish, self.gram)
+        return self.space.later(lambda S: relative * cube_norm(S), self.gram)
 
     @property
     def takes_short_steps(self) -> bool:

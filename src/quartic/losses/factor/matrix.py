@@ -17,11 +17,13 @@ from scipy.sparse.linalg import LinearOperator
 from quartic.arrays import (
     Array,
     astype,
-    check_finite,
     check_number,
+    check_real,
+    finite_csr,
     finite_matrix,
     float_type,
     is_torch,
+    norm,
     working_dtype,
 )
 from quartic.arrays.space import HOST, Space, space_of
@@ -42,6 +44,8 @@ _STRIP = 512
 _MANY = 2_000_000
 # Below so many multiplications SciPy's product does: ours is compiled for each rank.
 _SMALL = 50_000
+# So well an operator is expected to keep what it promises; it may be an iterative method, or of single precision.
+_TRUSTED = 1e-3
 
 
 class Matrix(ABC):
@@ -239,15 +243,8 @@ class SparseMatrix(StoredMatrix):
 
     def __init__(self, M: Any, name: str = "M") -> None:
         check_square(M.shape, name)
-        if M.dtype.kind not in "fiub":
-            raise TypeError(f"{name} must be real numbers, got dtype {M.dtype}")
-        self.dtype = working_dtype(M.dtype)
-        A = sp.csr_array(M, dtype=self.dtype)
-        if not A.has_canonical_format:
-            A = A.copy()  # the caller's arrays may be shared, and the next line sorts in place
-            A.sum_duplicates()
-        check_finite(A, name)
-        self.M = A
+        self.M = A = finite_csr(M, name)
+        self.dtype = A.dtype.type
         self.n = A.shape[0]
         transpose = A.T.tocsr()
         same_pattern = np.array_equal(A.indptr, transpose.indptr) and np.array_equal(A.indices, transpose.indices)
@@ -294,7 +291,7 @@ class SparseMatrix(StoredMatrix):
 
 
 class OperatorMatrix(Matrix):
-    """A SciPy LinearOperator, whose symmetry and squared norm are taken on trust."""
+    """A SciPy LinearOperator. One product looks at its symmetry and squared norm, which else are taken on trust."""
 
     shows_entries = False
 
@@ -306,12 +303,26 @@ class OperatorMatrix(Matrix):
                 "(the objective and the kernels' constants need it)"
             )
         check_number(squared_norm, "squared_norm", zero=True)
-        if squared_norm == 0 and np.any(M.matvec(np.cos(np.arange(M.shape[0])))):
-            raise ValueError("squared_norm = 0 says that M is zero, but a product with it is not; give ‖M‖²")
         self.M = M
         self.n = M.shape[0]
-        self.dtype = working_dtype(np.dtype(M.dtype if M.dtype is not None else np.float64))
+        check_real(np.zeros(0, M.dtype), "M")
+        self.dtype = working_dtype(np.dtype(M.dtype))
         self.squared_norm = float(squared_norm)
+        self._check()
+
+    def _check(self) -> None:
+        """Raise where ‖MV‖ is above ‖M‖‖V‖ or VᵀMV is not symmetric, for two columns V."""
+        V = np.linalg.qr(np.cos(np.outer(np.arange(1.0, self.n + 1), [1.0, 1.5])))[0].astype(self.dtype)
+        W = self.product(V)
+        if W.shape != V.shape or not np.isfinite(W).all():
+            raise ValueError(f"products with M must be finite and of the shape of X, got {W.tolist()} of {V.tolist()}")
+        if norm(W) > (1 + _TRUSTED) * math.sqrt(2 * self.squared_norm):
+            raise ValueError(f"squared_norm = {self.squared_norm:g} is too small for ‖M‖², as a product with M shows")
+        K = V.T @ W
+        if abs(K[0, -1] - K[-1, 0]) > _TRUSTED * norm(W):
+            raise ValueError(
+                "M must be symmetric, but ⟨v, Mw⟩ and ⟨Mv, w⟩ differ; if that is not a mistake, pass (M + M.T) / 2"
+            )
 
     def product(self, X: Array, out: Array | None = None) -> Array:
         Y = self.M.matvec(X[:, 0])[:, None] if X.shape[1] == 1 else self.M.matmat(X)

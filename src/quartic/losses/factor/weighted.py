@@ -8,11 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from quartic.arrays import Array, Space, finite_matrix, working_dtype
+from quartic.arrays import Array, Space, finite_csr, finite_matrix, real_array, working_dtype
 from quartic.distributed.inputs import is_dask_array
 from quartic.losses.devices import brought_here
 from quartic.losses.factor.loss import FullLeastSquares
-from quartic.losses.factor.matrix import SparseMatrix, check_square, refuse
+from quartic.losses.factor.matrix import ASYMMETRY, SparseMatrix, check_square, refuse
 from quartic.losses.pairs.completion import KnownEntries
 from quartic.losses.pairs.input import place_pairs, sort_pairs
 from quartic.losses.pairs.pairs import ENTRIES
@@ -75,22 +75,13 @@ class WeightedLeastSquares(KnownEntries):
         if isinstance(M, LinearOperator):
             raise TypeError("weights need the entries of M, but M is a LinearOperator; pass an array or sparse matrix")
         found, (M, weights) = brought_here(M=M, weights=weights)
-        if not sp.issparse(weights):
-            weights = finite_matrix(weights, "weights")
-        W = SparseMatrix(sp.csr_array(weights, copy=True), "weights").M
-        check_square(np.shape(M), "M")
-        if np.shape(M) != W.shape:
-            raise ValueError(f"M and weights must have the same shape, got {np.shape(M)} and {W.shape}")
-        if W.data.min(initial=0.0) < 0:
-            raise ValueError(f"weights must be nonnegative, the least is {W.data.min()}")
-        W.eliminate_zeros()
-        if W.nnz == 0:
-            raise ValueError("weights are all zero: no entry of M is known")
-        known = sp.triu(W, format="coo")
+        W = check_weights(weights, M, "M")
+        check_square(W.shape, "M")
+        known = sp.triu(SparseMatrix(W, "weights").M, format="coo")
         i, j = known.coords
-        values, mirrored = _entries(M, i, j), _entries(M, j, i)
+        values, mirrored = known_entries(M, i, j, "M"), known_entries(M, j, i, "M")
         gap = np.abs(values - mirrored)
-        if (gap > 1e-10 * np.abs(values).max(initial=0.0)).any():
+        if (gap > ASYMMETRY[values.dtype.type] * np.abs(values).max(initial=0.0)).any():
             k = int(gap.argmax())
             refuse(i[k], j[k], values[k], mirrored[k], "M", " where it is known")
         weight = known.data.astype(values.dtype) * np.where(i == j, 1, 2).astype(values.dtype)
@@ -99,12 +90,26 @@ class WeightedLeastSquares(KnownEntries):
         super().__init__(place_pairs(listed, found if space is None else space))
 
 
-def _entries(M: Any, i: Any, j: Any) -> Array:
+def check_weights(weights: Any, M: Any, name: str) -> sp.csr_array:
+    """Return the weights of the known entries of a matrix, sparse and positive, or raise what is wrong with them."""
+    W = sp.csr_array(weights if sp.issparse(weights) else finite_matrix(weights, "weights"), copy=True)
+    W = finite_csr(W, "weights")
+    if np.shape(M) != W.shape:
+        raise ValueError(f"{name} and weights must be 2-D and of the same shape, got {np.shape(M)} and {W.shape}")
+    if W.data.min(initial=0.0) < 0:
+        raise ValueError(f"weights must be nonnegative, the least is {W.data.min()}")
+    W.eliminate_zeros()
+    if W.nnz == 0:
+        raise ValueError(f"weights are all zero: no entry of {name} is known")
+    return W
+
+
+def known_entries(M: Any, i: Any, j: Any, name: str) -> Array:
     """Return the entries M[i, j], which must be finite."""
-    values = np.asarray(M.tocsr()[i, j] if sp.issparse(M) else np.asarray(M)[i, j])
+    values = real_array(M.tocsr()[i, j] if sp.issparse(M) else np.asarray(M)[i, j], name)
     values = values.ravel().astype(working_dtype(values.dtype))
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         k = int(bad[0])
-        raise ValueError(f"M[{i[k]}, {j[k]}] is {values[k]}, but weights say it is known; give it weight 0")
+        raise ValueError(f"{name}[{i[k]}, {j[k]}] is {values[k]}, but weights say it is known; give it weight 0")
     return values

@@ -306,9 +306,9 @@ def as_measurements(A: Any, m: int) -> Measurements:
         return Vectors(A)
     if sp.issparse(A):
         return _from_stack(A)
-    if isinstance(A, list | tuple) and len(A) and all(sp.issparse(a) for a in A):
-        shapes = {a.shape for a in A}
-        if len(shapes) > 1 or A[0].shape[0] != A[0].shape[1]:
+    if isinstance(A, list | tuple) and any(sp.issparse(a) for a in A):
+        shapes = {np.shape(a) for a in A}
+        if len(shapes) > 1 or len(A[0].shape) != 2 or A[0].shape[0] != A[0].shape[1]:
             raise ValueError(f"the matrices of A must be square and of one size, got shapes {sorted(shapes)}")
         return _from_stack(sp.vstack([sp.coo_array(a).reshape((1, -1)) for a in A], format="csr"))
     if isinstance(A, Operator):
@@ -334,7 +334,7 @@ def as_measurements(A: Any, m: int) -> Measurements:
 
 def finite_array(A: Any) -> Any:
     """Return an array or tensor of numbers, real or complex, in single or double precision, or raise an error."""
-    A = as_array(A)
+    A = as_array(A, "A")
     if space_of(A) is not HOST and A.layout != namespace(A).strided:
         raise TypeError(f"A must be a dense tensor, got layout {A.layout}; sparse matrices are taken from SciPy")
     if kind_of(A) not in "fiubc":

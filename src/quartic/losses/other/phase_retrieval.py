@@ -61,7 +61,7 @@ class PhaseRetrieval(Sensing):
             if A.ndim != 2 or 0 in A.shape:
                 raise ValueError(f"A must be an (m, n) array, a sampling vector a row, got shape {tuple(A.shape)}")
         self.real = not is_complex(A) if real is None else bool(real)
-        y = as_array(y)
+        y = as_array(y, "y")
         if kind_of(y) != "c" and first_entry(y < 0) is not None:
             k = int(y.argmin())
             raise ValueError(f"y[{k}] = {float(y.min())} is negative; y holds intensities |⟨a_k, z⟩|²")

@@ -14,26 +14,25 @@ from scipy.sparse.linalg import LinearOperator
 from quartic.arrays import (
     Array,
     Space,
-    as_array,
     astype,
-    check_finite,
+    finite_csr,
     finite_matrix,
     float_type,
     gram,
     inner,
     matmul,
     namespace,
+    real_array,
     space_of,
     to_host,
     total,
-    working_dtype,
 )
 from quartic.core.units import shifted
 from quartic.losses.base import Point
 from quartic.losses.devices import brought_here
 from quartic.losses.factor.matrix import Matrix
 from quartic.losses.factor.spectrum import factor_of_positive_part, lanczos_eigenpairs
-from quartic.losses.factor.weighted import WeightedLeastSquares
+from quartic.losses.factor.weighted import WeightedLeastSquares, check_weights, known_entries
 from quartic.losses.other.quadratic import Blocks, Quadratic
 
 
@@ -144,7 +143,8 @@ class BorderedMatrix(Matrix):
         self.transpose = A.T.tocsr() if sp.issparse(A) else A.T
         self.n, self.space, self.dtype = sum(self.shape), space_of(A), float_type(A)
         entries = self.entries()
-        self.squared_norm = 2 * scale**2 * float(inner(entries, entries))
+        with np.errstate(over="ignore", under="ignore"):
+            self.squared_norm = 2 * scale**2 * float(inner(entries, entries))
 
     def entries(self) -> Array:
         return self.A.data[:, None] if sp.issparse(self.A) else self.A
@@ -180,19 +180,10 @@ class MaskedRectangular(_TwoFactors, WeightedLeastSquares):
         if isinstance(A, LinearOperator):
             raise TypeError("weights need the entries of A, but A is a LinearOperator; pass an array or sparse matrix")
         space, (A, weights) = brought_here(A=A, weights=weights)
-        W = sp.csr_array(weights if sp.issparse(weights) else finite_matrix(weights, "weights")).tocoo()
-        if len(np.shape(A)) != 2 or np.shape(A) != W.shape:
-            raise ValueError(f"A and weights must be 2-D and of the same shape, got {np.shape(A)} and {W.shape}")
+        W = check_weights(weights, A, "A").tocoo()
         i, j = W.coords
-        values = np.asarray(A.tocsr()[i, j] if sp.issparse(A) else np.asarray(A)[i, j]).ravel()
-        known = (W.data != 0) & ~np.isfinite(values)
-        if known.any():
-            k = int(known.argmax())
-            raise ValueError(f"A[{i[k]}, {j[k]}] is {values[k]}, but weights say it is known; give it weight 0")
-        values = np.where(W.data != 0, values, 0)
-        m, n = W.shape
-        self.shape = (m, n)
-        M = _bordered(values.astype(working_dtype(values.dtype)), i, j, m, n)
+        m, n = self.shape = W.shape
+        M = _bordered(known_entries(A, i, j, "A"), i, j, m, n)
         super().__init__(M, _bordered(0.5 * W.data.astype(np.float64), i, j, m, n), space)
 
     def curvature_diagonal(self, p: Point) -> Array:
@@ -236,21 +227,14 @@ def check_rectangular(A: Any) -> Any:
     if isinstance(A, LinearOperator):
         raise TypeError("A must be an array or a sparse matrix, got a LinearOperator")
     if not sp.issparse(A):
-        A = as_array(A)
+        A = real_array(A, "A")
         if A.ndim != 2 or 0 in A.shape:
             raise ValueError(f"A must be a 2-D array with at least one row and one column, got shape {tuple(A.shape)}")
         try:
             return finite_matrix(A, "A")
         except ValueError as fault:
             raise ValueError(f"{fault}; if that means unknown, pass weights=np.isfinite(A)") from None
-    if A.dtype.kind not in "fiub":
-        raise TypeError(f"A must be real numbers, got dtype {A.dtype}")
-    A = sp.csr_array(A, dtype=working_dtype(A.dtype))
-    if not A.has_canonical_format:
-        A = A.copy()
-        A.sum_duplicates()
-    check_finite(A, "A")
-    return A
+    return finite_csr(A, "A")
 
 
 def balanced_factors(

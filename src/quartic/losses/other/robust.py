@@ -21,10 +21,9 @@ from quartic.arrays import (
     norm,
     to_host,
     total,
-    trace_inner,
 )
 from quartic.core.units import Units, shifted
-from quartic.losses.base import Loss, Point, constant
+from quartic.losses.base import Loss, Point, constant, cube_norm
 from quartic.losses.factor.loss import FullLeastSquares, nonnegative_start
 from quartic.losses.factor.matrix import Matrix, SparseMatrix, as_matrix
 from quartic.losses.factor.spectrum import negative_part_of_spectrum
@@ -149,13 +148,8 @@ class Robust(Loss):
 
         ψ is the largest slope that entries of M and XXᵀ, beside which it is small where X is large, can leave.
         """
-        S = to_host(p.gram)
-        size, length = norm(S), math.sqrt(float(np.trace(S)))
-        if size == 0.0 or not math.isfinite(size):
-            return 0.0
-        S = S / size  # cubes over- and underflow long before S does
-        cubed = size * math.sqrt(size) * math.sqrt(max(trace_inner(S @ S, S), 0.0))
-        return 4 * eps(p.X) * self.smoothness * (cubed + min(self.delta, self._largest) * length)
+        slopes = min(self.delta, self._largest) * norm(p.X)
+        return 4 * eps(p.X) * self.smoothness * (cube_norm(to_host(p.gram)) + slopes)
 
     def _step(self, X: Array, Y: Array) -> tuple[float, float, Array]:
         """Return f(Y), f(Y) − f(X) − ⟨∇f(X), D⟩ and ∇f(Y), with D = Y − X, which is 0 where Y is X.

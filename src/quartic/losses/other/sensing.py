@@ -11,16 +11,15 @@ import numpy as np
 
 from quartic.arrays import (
     Array,
-    as_array,
     as_floats,
     astype,
     eps,
     first_entry,
     inner,
-    kind_of,
     namespace,
     norm,
     positive_part,
+    real_array,
     squared_norm,
     to_host,
 )
@@ -100,9 +99,7 @@ class Sensing(Loss):
 
     def __init__(self, A: Any, b: Any, *, smoothness: float | None = None) -> None:
         super().__init__(smoothness)
-        b = as_array(b)
-        if kind_of(b) not in "fiub":
-            raise TypeError(f"b must be real numbers, got dtype {b.dtype}")
+        b = real_array(b, "b")
         if b.ndim != 1 or not len(b):
             raise ValueError(f"b must be 1-D, one number for each measurement, got shape {tuple(b.shape)}")
         self.measurements: Measurements = as_measurements(A, len(b))

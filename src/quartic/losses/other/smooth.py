@@ -13,9 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from quartic.arrays import Array, as_floats, check_count, check_number, gram, inner, norm, trace_inner
+from quartic.arrays import Array, as_floats, check_count, check_number, gram, inner, norm
 from quartic.core.units import Units, exponent, shifted
-from quartic.losses.base import Loss, Point, constant, round_off
+from quartic.losses.base import Loss, Point, constant, cube_norm, round_off
 from quartic.losses.devices import to_scipy
 from quartic.losses.factor.spectrum import sampled_norm_bound, upper_bound_of_spectrum
 
@@ -136,9 +136,8 @@ class Smooth(Loss):
         Y = 0, and may be a billion times that at X. Where the bound could hide what is left of the gradient, X is
         shaken by a few units of round-off, for one product.
         """
-        S = gram(p.X)
         unit = float(np.finfo(p.X.dtype).eps)
-        bound = 8 * unit * self.smoothness * math.sqrt(max(trace_inner(S @ S, S), 0.0))
+        bound = 8 * unit * self.smoothness * cube_norm(p.gram)
         if not bound > _HARMLESS * norm(p.gradient):
             return bound
         signs = np.where(np.cos(np.arange(p.X.size, dtype=np.float64)) < 0, -1, 1).reshape(p.X.shape)

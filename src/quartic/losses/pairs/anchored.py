@@ -51,6 +51,8 @@ class Anchored(SumOfSquares):
     rotations = False
 
     def __init__(self, loss: PairLoss, anchors: Any, places: Any) -> None:
+        if not isinstance(loss, PairLoss):
+            raise TypeError(f"Anchored takes Distances, BoundedDistances, RawStress or Completion, got {loss!r}")
         if not loss.offers("on_host"):
             raise TypeError("Anchored works on the CPU, but the loss is of torch tensors; make it of NumPy arrays")
         super().__init__()
@@ -73,6 +75,16 @@ class Anchored(SumOfSquares):
         self.free = np.flatnonzero(~held)
         self.n_points = len(self.free)
         self.quadratic = loss.quadratic
+
+    def check(self, X: Any, name: str = "X") -> Array:
+        """Return X as a finite (n, r) array with a column for each coordinate of the anchors."""
+        clean = super().check(X, name)
+        self._check_dimension(clean.shape[1], f"{name} has {clean.shape[1]} columns")
+        return clean
+
+    def _check_dimension(self, columns: int, found: str) -> None:
+        if columns != self.places.shape[1]:
+            raise ValueError(f"{found}, but the anchors have {self.places.shape[1]} coordinates")
 
     # -- between the free points and all of them --------------------------------------------------------------------
 
@@ -169,6 +181,7 @@ class Anchored(SumOfSquares):
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a Gaussian cloud about the anchors, as wide as that of the loss over all points."""
+        self._check_dimension(rank, f"rank = {rank}")
         X = self.whole.random_start(rank, nonnegative, generator)
         return X[self.free] + (0.0 if nonnegative else self.places.mean(axis=0))
 

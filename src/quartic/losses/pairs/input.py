@@ -19,6 +19,7 @@ from quartic.arrays import (
     is_torch,
     kind_of,
     namespace,
+    real_array,
     space_of,
 )
 from quartic.losses.pairs.pairs import Pairs
@@ -56,9 +57,7 @@ def place_pairs(pairs: Pairs, space: Space) -> Pairs:
 def take_intervals(kind: int, pairs: Any, lower: Any, upper: Any, n_points: int | None, weights: Any) -> Pairs:
     """Return the pairs with bounds, of which the upper ones may be infinite."""
     pairs, lower, weights, n = check_pairs(pairs, lower, n_points, weights, "lower")
-    given = np.asarray(upper)
-    if given.dtype.kind not in "fiub":
-        raise TypeError(f"upper must be real numbers, got dtype {given.dtype}")
+    given = real_array(upper, "upper")
     free = np.isposinf(given)
     upper = check_column(np.where(free, 0.0, given), len(pairs), "upper", nonnegative=True)
     upper = np.where(free, np.inf, upper.astype(np.float64))
@@ -78,7 +77,7 @@ def check_pairs(
 
     All are brought to the ``space``; tensors must be there already.
     """
-    pairs, xp = as_array(space.take(pairs, "pairs")), space.xp
+    pairs, xp = as_array(space.take(pairs, "pairs"), "pairs"), space.xp
     if pairs.ndim != 2 or pairs.shape[1] != 2:
         raise ValueError(f"pairs must have shape (m, 2), one pair (i, j) a row, got {tuple(pairs.shape)}")
     if len(pairs) == 0:
@@ -113,9 +112,7 @@ def check_pairs(
 
 def check_column(values: Any, m: int, name: str, *, nonnegative: bool, space: Space = HOST) -> Array:
     """Return one finite number a pair, or raise an error that names the row."""
-    values = as_array(space.take(values, name))
-    if kind_of(values) not in "fiub":
-        raise TypeError(f"{name} must be real numbers, got dtype {values.dtype}")
+    values = real_array(space.take(values, name), name)
     if tuple(values.shape) != (m,):
         raise ValueError(f"{name} must have shape ({m},), one number for each pair, got {tuple(values.shape)}")
     clean = as_floats(values)
