@@ -160,7 +160,7 @@ class Stopping:
         what = "objective" if not math.isfinite(objective) else "gradient"
         where = f"the {what} became non-finite in iteration {self.log.n_iter}; the best point before it is returned"
         if not self.log.n_iter:
-            where = f"the {what} is not finite at the start; give another X0"
+            where = f"the {what} is not finite at the start (iteration 0); give another X0"
         where += f"; {self.problem.loss.advice}" if self.problem.loss.advice else ""
         return End(Status.NON_FINITE, where, judged=judged)
 

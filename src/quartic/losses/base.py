@@ -60,6 +60,8 @@ class Point:
     def __init__(
         self, X: Array, value: float, gradient: Array, rounding: Callable[[Point], float] | None = None
     ) -> None:
+        if gradient.shape != X.shape:
+            raise ValueError(f"the gradient at X must have its shape {tuple(X.shape)}, got {tuple(gradient.shape)}")
         self.X, self._known_value, self._known_gradient = X, value, gradient
         self._estimate = round_off if rounding is None else rounding
 

@@ -54,6 +54,8 @@ class Matrix(ABC):
     n: int
     dtype: type[np.floating[Any]]
     squared_norm: float
+    #: how many products it took to look the matrix over
+    products_made: int = 0
     #: where its products live
     space: Space = HOST
     #: whether single entries can be looked at, not only products
@@ -309,6 +311,7 @@ class OperatorMatrix(Matrix):
         self.dtype = working_dtype(np.dtype(M.dtype))
         self.squared_norm = float(squared_norm)
         self._check()
+        self.products_made = 1
 
     def _check(self) -> None:
         """Raise where ‖MV‖ is above ‖M‖‖V‖ or VᵀMV is not symmetric, for two columns V."""
