@@ -475,8 +475,9 @@ def test_pairs_that_stand_beyond_the_reach_of_32_bits(bounded, tmp_path):
 # -- what is refused, and how -----------------------------------------------------------------------------------------
 
 
-def operator(M, **settings):
-    return LeastSquares(aslinearoperator(M), squared_norm=settings.get("squared_norm", float(np.sum(np.abs(M) ** 2))))
+def operator(M, squared_norm=None):
+    loss = LeastSquares(aslinearoperator(M), squared_norm=squared_norm or float(np.sum(np.abs(M) ** 2)))
+    return minimize(Problem(loss, Nonnegative()), rank=2, random_state=0)
 
 
 SQUARE = symmetric(6)

@@ -175,7 +175,6 @@ class FullLeastSquares(Loss):
     def __init__(self, M: Any, squared_norm: float | None = None) -> None:
         super().__init__()
         self._take(as_matrix(M, squared_norm))
-        self.count_products(self.matrix.products_made)
 
     def _take(self, matrix: Matrix) -> Self:
         self.matrix, self.n_points, self.dtype, self.space = matrix, matrix.n, matrix.dtype, matrix.space

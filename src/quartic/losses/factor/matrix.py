@@ -17,6 +17,7 @@ from scipy.sparse.linalg import LinearOperator
 from quartic.arrays import (
     Array,
     astype,
+    check_finite,
     check_number,
     check_real,
     finite_csr,
@@ -54,8 +55,6 @@ class Matrix(ABC):
     n: int
     dtype: type[np.floating[Any]]
     squared_norm: float
-    #: how many products it took to look the matrix over
-    products_made: int = 0
     #: where its products live
     space: Space = HOST
     #: whether single entries can be looked at, not only products
@@ -293,7 +292,7 @@ class SparseMatrix(StoredMatrix):
 
 
 class OperatorMatrix(Matrix):
-    """A SciPy LinearOperator. One product looks at its symmetry and squared norm, which else are taken on trust."""
+    """A SciPy LinearOperator. Its first product shows if it is not symmetric, or its squared norm too small."""
 
     shows_entries = False
 
@@ -310,29 +309,34 @@ class OperatorMatrix(Matrix):
         check_real(np.zeros(0, M.dtype), "M")
         self.dtype = working_dtype(np.dtype(M.dtype))
         self.squared_norm = float(squared_norm)
-        self._check()
-        self.products_made = 1
+        self._looked_over = False
+        if squared_norm == 0:
+            self.product(np.cos(np.arange(self.n, dtype=self.dtype))[:, None])
 
-    def _check(self) -> None:
-        """Raise where ‖MV‖ is above ‖M‖‖V‖ or VᵀMV is not symmetric, for two columns V."""
-        V = np.linalg.qr(np.cos(np.outer(np.arange(1.0, self.n + 1), [1.0, 1.5])))[0].astype(self.dtype)
-        W = self.product(V)
-        if W.shape != V.shape or not np.isfinite(W).all():
-            raise ValueError(f"products with M must be finite and of the shape of X, got {W.tolist()} of {V.tolist()}")
-        if norm(W) > (1 + _TRUSTED) * math.sqrt(2 * self.squared_norm):
+    def _look_over(self, X: Array, Y: Array) -> None:
+        """Raise where Y = MX shows that squared_norm is too small, or (from two columns on) that M is not symmetric."""
+        if Y.shape != X.shape:
+            raise ValueError(f"a product of M with an array of shape {X.shape} must have that shape, got {Y.shape}")
+        if norm(Y) > (1 + _TRUSTED) * math.sqrt(self.squared_norm) * norm(X):
             raise ValueError(f"squared_norm = {self.squared_norm:g} is too small for ‖M‖², as a product with M shows")
-        K = V.T @ W
-        if abs(K[0, -1] - K[-1, 0]) > _TRUSTED * norm(W):
+        K = X.T @ Y
+        if norm(K - K.T) > _TRUSTED * norm(X) * norm(Y):
             raise ValueError(
                 "M must be symmetric, but ⟨v, Mw⟩ and ⟨Mv, w⟩ differ; if that is not a mistake, pass (M + M.T) / 2"
             )
+        self._looked_over = X.shape[1] > 1
 
     def product(self, X: Array, out: Array | None = None) -> Array:
         Y = self.M.matvec(X[:, 0])[:, None] if X.shape[1] == 1 else self.M.matmat(X)
-        return np.ascontiguousarray(Y, dtype=X.dtype)
+        Y = np.ascontiguousarray(Y, dtype=X.dtype)
+        if not self._looked_over:
+            self._look_over(X, Y)
+        return Y
 
     def total(self) -> tuple[float, int]:
-        return float(np.sum(self.product(np.ones((self.n, 1), dtype=self.dtype)), dtype=np.float64)), 1
+        product = self.product(np.ones((self.n, 1), dtype=self.dtype))
+        check_finite(product, "the product of M with ones")
+        return float(np.sum(product, dtype=np.float64)), 1
 
 
 def as_matrix(M: Any, squared_norm: float | None = None, name: str = "M") -> Matrix:
