@@ -238,7 +238,7 @@ def test_small_eigenvalues_beside_a_large_one_are_not_given_up(kind, large, scal
         "completion": lambda: Completion(rows, cols, M[rows, cols]),
         "sensing": lambda: Sensing(A, np.where(rows == cols, 1, 2) * M[rows, cols]),
         "quadratic": lambda: Quadratic(None, -M),
-        "dense map": lambda: Quadratic(np.eye(n * n), -M),
+        "dense map": lambda: Quadratic(lambda X, Z: X @ (X.T @ Z), -M),
     }[kind]()
     found = grow_rank(Problem(loss), random_state=0)
     assert found.success, found.message

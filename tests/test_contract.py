@@ -87,12 +87,6 @@ def weights(dtype, seed, share=0.3):
     return (np.abs(symmetric(seed + 3, N, share)) + np.eye(N)).astype(dtype)
 
 
-def mixing(dtype, seed):
-    """Return the matrix of 𝒜Y = (Y + C²YC²)/10, which maps all entries to all."""
-    C = symmetric(seed + 4, N, 0.5)
-    return (np.eye(N * N) + np.kron(C, C) @ np.kron(C, C)).astype(dtype) / 10
-
-
 def on_products(X, Z):
     """Return 𝒜(XXᵀ)Z for 𝒜Y = ½Y + diag(Y), known by its products."""
     return 0.5 * X @ (X.T @ Z) + (X**2).sum(axis=1, keepdims=True) * Z
@@ -156,9 +150,6 @@ LOSSES = {
     "quadratic, weights": lambda dtype, seed: Quadratic(weights(dtype, seed), symmetric(seed, N).astype(dtype)),
     "quadratic, sparse": lambda dtype, seed: Quadratic(
         sp.csr_array(weights(dtype, seed)), sp.csr_array(symmetric(seed, N, 0.3).astype(dtype))
-    ),
-    "quadratic, all entries": lambda dtype, seed: Quadratic(
-        mixing(dtype, seed), symmetric(seed, N).astype(dtype),
     ),
     "quadratic, products": lambda dtype, seed: Quadratic(on_products, symmetric(seed, N).astype(dtype)),
     "distances": lambda dtype, seed: Distances(some_pairs(seed, N), squares(dtype, seed), N),

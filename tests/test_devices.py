@@ -29,7 +29,7 @@ from quartic.penalties import Nonnegative, Zero
 from quartic.solvers import SOLVERS
 from quartic.solvers.registry import why_not
 from strategies import some_pairs, symmetric
-from test_contract import N, entries, gaussians, intensities, mixing, oblong, sampling, sensed, squares, weights
+from test_contract import N, entries, gaussians, intensities, oblong, sampling, sensed, squares, weights
 
 torch = pytest.importorskip("torch", reason="torch is not installed; `make test-torch` installs it and runs these")
 
@@ -85,7 +85,6 @@ LOSSES = {
     "quadratic, sparse": lambda put, dtype, seed: Quadratic(
         put(sp.csr_array(weights(dtype, seed))), put(sp.csr_array(matrix(dtype, seed, 0.3)))
     ),
-    "quadratic, all entries": lambda put, dtype, seed: Quadratic(put(mixing(dtype, seed)), put(matrix(dtype, seed))),
     "quadratic, products": lambda put, dtype, seed: Quadratic(products, put(matrix(dtype, seed))),
     "distances": lambda put, dtype, seed: Distances(put(some_pairs(seed, N)), put(squares(dtype, seed)), N),
     "robust, huber": lambda put, dtype, seed: Robust(put(matrix(dtype, seed)), "huber", 3.0),

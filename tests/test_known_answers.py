@@ -147,10 +147,9 @@ def test_a_completion_by_every_linear_solver_and_by_way_of_the_core():
         (lambda: CodedDiffraction(np.ones(3)), r"shape \(L, n\) or \(L, n1, n2\)"),
         (lambda: Quadratic(None, np.array([[1.0, 2.0], [0.0, 1.0]])), r"B must be symmetric, but B\[0, 1\] = 2.0"),
         (lambda: Quadratic(None, np.ones((2, 3))), "B must be a square"),
-        (lambda: Quadratic(np.eye(3), np.eye(2)), r"shape of B, \(2, 2\).* or \(4, 4\).*got \(3, 3\)"),
+        (lambda: Quadratic(np.eye(3), np.eye(2)), r"shape of B, \(2, 2\).*got \(3, 3\)"),
         (lambda: Quadratic(-np.eye(2), np.eye(2)), r"A\[0, 0\] = -1.0 is negative: F would not be convex"),
-        (lambda: Quadratic(-np.eye(4), np.eye(2)), "positive semidefinite for F to be convex"),
-        (lambda: Quadratic(np.triu(np.ones((4, 4))), np.eye(2)), "A must be self-adjoint"),
+        (lambda: Quadratic(np.eye(4), np.eye(2)), r"got \(4, 4\); a map of all of them is a function A\(X, Z\)"),
         (lambda: Quadratic(sp.csr_array((2, 2)), np.eye(2)).smoothness, "A is zero"),
         (lambda: Quadratic(None, aslinearoperator(np.eye(2))), "squared_norm="),
     ],
@@ -436,10 +435,7 @@ def test_quadratic_against_its_definition(seed):
         (None, 0.5 * np.sum(Y**2), 1.0),
         (W, entrywise, W.max()),
         (sp.csr_array(W), entrywise, W.max()),
-        (np.diag(W.ravel()), entrywise, W.max()),
-        (sp.csr_array(np.diag(W.ravel())), entrywise, W.max()),
         (sandwich, both, np.abs(np.linalg.eigvalsh(C)).max() ** 4),
-        (np.kron(C @ C, C @ C), both, np.abs(np.linalg.eigvalsh(C)).max() ** 4),
     ):
         for form in (B, sp.csr_array(B)):
             loss = Quadratic(A, form)

@@ -15,7 +15,7 @@ from quartic.datasets import planted_graph
 from quartic.init import robust_start
 from quartic.losses import Completion, Distances, LeastSquares, RawStress, Sensing
 from quartic.metrics import normalized_rmse
-from quartic.penalties import L1, Nonnegative, NonnegativeL1, Ridge
+from quartic.penalties import L1, Nonnegative, NonnegativeL1, Ridge, Separable
 from quartic.solvers import (
     ABPG,
     LAI,
@@ -345,7 +345,7 @@ def test_smacof_is_guttmans_transform(relaxation):
 def test_smacof_says_what_it_is_for():
     with pytest.raises(ValueError, match=r"needs a loss that a graph Laplacian bounds .* but Distances is not"):
         minimize(Problem(Distances([[0, 1]], [1.0])), rank=1, solver="smacof")
-    for penalty in (Nonnegative(), L1(0.1), Ridge(0.1)):
+    for penalty in (Nonnegative(), L1(0.1), Ridge(0.1), Separable(nonnegative=True), Separable(l1=0.1)):
         with pytest.raises(ValueError, match="needs no penalty, but the penalty is"):
             minimize(Problem(RawStress([[0, 1]], [1.0]), penalty), rank=1, solver="smacof")
 

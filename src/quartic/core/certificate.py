@@ -245,7 +245,7 @@ def ridge_to_certify(problem: Problem) -> float:
             f"no certificate of optimality exists for {name}: with X ≥ 0 the convex problem is over completely "
             "positive matrices, where even membership is NP-hard; use no penalty or Ridge, or compare several starts"
         )
-    if not penalty.smooth or penalty.ridge is None:
+    if penalty.only_ridge is None:
         raise ValueError(
             f"no certificate of optimality for {name}: it is not a function of XXᵀ; use no penalty or Ridge"
         )
@@ -256,7 +256,7 @@ def ridge_to_certify(problem: Problem) -> float:
         )
     if not problem.loss.rotations:
         raise ValueError(f"no certificate of optimality for {problem.loss.name}: it is not F(XXᵀ)")
-    return penalty.ridge
+    return penalty.only_ridge
 
 
 def _radius(problem: Problem, objective: float, trace: float, ridge: float, given: float | None) -> tuple[float, bool]:

@@ -78,7 +78,7 @@ def relaxed_start(problem: Problem, rank: int, generator: np.random.Generator) -
 def relaxing_helps(problem: Problem) -> bool:
     """Tell whether distances are so few that a random start would often end in a local minimum."""
     loss: Any = problem.loss
-    if not _lists_distances(loss) or problem.penalty.ridge != 0.0:
+    if not _lists_distances(loss) or problem.penalty.only_ridge != 0.0:
         return False
     return bool(loss.n_points > 2 * _SCARCE and loss.mean_degree() <= _SCARCE)
 
@@ -99,7 +99,7 @@ def sampled_start(problem: Problem, rank: int, generator: np.random.Generator) -
 
     """
     loss: Any = problem.loss
-    if not loss.offers("centred") or problem.penalty.ridge != 0.0:
+    if not loss.offers("centred") or problem.penalty.only_ridge != 0.0:
         return None
     n, most = loss.n_points, _MOST if loss.pairs.listed else np.inf
     if not (n >= _MANY and _FEWEST <= loss.mean_degree() < most and rank + _BESIDE < n):

@@ -132,7 +132,7 @@ class GramKernel(Kernel):
     @classmethod
     def why_not(cls, penalty: Penalty) -> str | None:
         """Return None for g = ½ρ‖X‖², which is invariant under rotations like h_G."""
-        if penalty.smooth and penalty.ridge is not None:
+        if penalty.only_ridge is not None:
             return None
         return (
             f"no closed-form mirror map for {cls.__name__} with {type(penalty).__name__}, which is no multiple of "

@@ -52,6 +52,11 @@ class Penalty(ABC):
     def stationarity(self, X: Array, gradient: Array) -> Array:
         """Return the element of ∇f(X) + ∂g(X) of least norm; its norm is the stopping measure."""
 
+    @property
+    def only_ridge(self) -> float | None:
+        """ρ where g is ½ρ‖X‖² and nothing else; None for other penalties."""
+        return self.ridge if self.smooth else None
+
     # -- capabilities -----------------------------------------------------------------------------------------------
 
     @property

@@ -28,8 +28,8 @@ class Family(Penalty):
 
     @property
     def ridge(self) -> float | None:  # type: ignore[override]
-        """ρ, the weight of ½‖X‖², where g is nothing else."""
-        return self._rho if self.smooth else None
+        """ρ, the weight of ½‖X‖²."""
+        return self._rho
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]

@@ -62,10 +62,10 @@ _LOSS = {
 # The same of a penalty; of two with "|" between them one will do.
 _PENALTY: dict[str, tuple[Callable[[Penalty, Loss], bool], str]] = {
     "only X ≥ 0": (lambda g, f: g.cut(1.0) == (True, 0.0, 0.0), "the penalty Nonnegative()"),
-    "none": (lambda g, f: g.ridge == 0.0, "no penalty"),
+    "none": (lambda g, f: g.only_ridge == 0.0, "no penalty"),
     "smooth": (lambda g, f: g.smooth, "a penalty that is smooth (Zero, Ridge)"),
     "nonnegative": (lambda g, f: g.nonnegative, "a penalty that keeps X ≥ 0"),
-    "ridge": (lambda g, f: g.ridge is not None, "a penalty ½ρ‖X‖² (Zero, Ridge, or with an attribute ridge)"),
+    "ridge": (lambda g, f: g.only_ridge is not None, "a penalty ½ρ‖X‖² (Zero, Ridge, or with an attribute ridge)"),
     "on_line": (
         # on a domain such as X ≥ 0 only this tells what g is inside
         lambda g, f: g.has_lines or (g.smooth and not f.offers("along")),

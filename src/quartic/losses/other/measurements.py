@@ -21,6 +21,7 @@ from quartic.arrays import (
     as_array,
     as_floats,
     astype,
+    finite_csr,
     first_entry,
     float_type,
     kind_of,
@@ -359,9 +360,7 @@ def _from_stack(stack: Any) -> Matrices:
             "for sparse vectors pass scipy.sparse.linalg.aslinearoperator(A)"
         )
     _refuse_complex(stack)
-    S = sp.coo_array(stack)
-    if not np.isfinite(S.data).all():
-        raise ValueError("A must be finite, but a stored entry is not")
+    S = sp.coo_array(finite_csr(stack, "A"))
     i, j = np.divmod(S.coords[1].astype(np.int64), n)
     gap = abs(sp.csr_array(S) - sp.csr_array((S.data, (S.coords[0], j * n + i)), shape=S.shape))
     if gap.nnz and gap.max() > 1e-6 * np.abs(S.data).max():

@@ -22,15 +22,12 @@ from quartic.arrays import (
     astype,
     bare,
     eps,
-    finite_matrix,
     first_entry,
     float_type,
     gram,
     inner,
-    matmul,
     namespace,
     norm,
-    space_of,
     times,
     to_host,
     trace_inner,
@@ -45,8 +42,6 @@ from quartic.losses.steps import Line, Move
 _LONGEST_CHAIN = 20
 # Up to so many coordinates of symmetric matrices ‖𝒜‖ comes from all eigenvalues.
 _DENSE = 20
-# Matrices of 𝒜 up to this many rows have all their eigenvalues worked out.
-_SMALL = 1500
 
 
 class Quadratic(Loss):
@@ -57,10 +52,10 @@ class Quadratic(Loss):
 
     Parameters
     ----------
-    A : None, array or sparse (n, n), array or sparse (n², n²), or callable
+    A : None, array or sparse (n, n), or callable
         𝒜, self-adjoint and positive semidefinite: None is the identity; (n, n) weighs the entries, 𝒜Y = A ∘ Y, with
-        A ≥ 0, and O(stored entries · r) a pass where it is sparse; (n², n²) maps the entries of Y, row after row; a
-        function ``A(X, Z)`` returns 𝒜(XXᵀ)Z for X and Z of any number of columns.
+        A ≥ 0, and O(stored entries · r) a pass where it is sparse; a function ``A(X, Z)`` returns 𝒜(XXᵀ)Z for X and Z
+        of any number of columns.
     B : array, sparse or LinearOperator (n, n)
         Symmetric.
     squared_norm : float, optional
@@ -464,8 +459,10 @@ class Weights(QuadraticMap):
 class OnProducts(QuadraticMap):
     """𝒜 known by ``apply(X, Z)`` = 𝒜(XXᵀ)Z alone; an image is a list of factors X, with what to multiply each by."""
 
-    def __init__(self, apply: Callable[[Array, Array], Any], n: int, space: Space, cost: int = 4) -> None:
-        self.apply, self.n, self.space, self.cost = apply, n, space, cost
+    cost = 4
+
+    def __init__(self, apply: Callable[[Array, Array], Any], n: int, space: Space) -> None:
+        self.apply, self.n, self.space = apply, n, space
 
     def image(self, X: Array) -> Any:
         return [(1.0, X)]
@@ -526,11 +523,9 @@ def as_map(A: Any, n: int, space: Space) -> QuadraticMap:
     A = A if sp.issparse(A) else space.take(A, "A")
     if tuple(A.shape) == (n, n):
         return _weights(as_matrix(A, None, "A"))
-    if tuple(A.shape) == (n * n, n * n):
-        return _on_entries(A if sp.issparse(A) else finite_matrix(A, "A"), n)
     raise ValueError(
-        f"A must have the shape of B, ({n}, {n}), for weights of the entries of XXᵀ, or ({n * n}, {n * n}) for a map "
-        f"of all of them, got {tuple(A.shape)}"
+        f"A must have the shape of B, ({n}, {n}), for weights of the entries of XXᵀ, got {tuple(A.shape)}; a map "
+        "of all of them is a function A(X, Z) = 𝒜(XXᵀ)Z"
     )
 
 
@@ -541,25 +536,3 @@ def _weights(A: Matrix) -> QuadraticMap:
         i, j = found if places is None else (int(ends[found[0]]) for ends in places)
         raise ValueError(f"A[{i}, {j}] = {float(entries[found])} is negative: F would not be convex, nor bounded below")
     return Weights(A)
-
-
-def _on_entries(A: Any, n: int) -> QuadraticMap:
-    gap = float(abs(A - A.T).max())
-    if gap > 1e-8 * float(abs(A).max()):
-        raise ValueError(f"A must be self-adjoint, but A − Aᵀ has an entry of size {gap:.1e}; pass (A + A.T) / 2")
-    if n * n <= _SMALL:
-        values = np.linalg.eigvalsh(A.toarray() if sp.issparse(A) else to_host(A))
-        if values[0] < -1e-8 * max(abs(values[-1]), abs(values[0])):
-            raise ValueError(
-                f"A must be positive semidefinite for F to be convex, but has the eigenvalue {values[0]:.3e}"
-            )
-    A, dtype = sp.csr_array(A) if sp.issparse(A) else A, float_type(A)
-
-    def apply(X: Array, Z: Array) -> Array:
-        Y = (X @ X.T).reshape(n * n)
-        N = matmul(A, Y).reshape(n, n)
-        return astype((N + N.T) / 2, float_type(Z)) @ Z
-
-    found = OnProducts(apply, n, space_of(A), cost=1)
-    found.dtype = dtype
-    return found
