@@ -467,9 +467,7 @@ def test_random_pairs_are_started_from_their_eigenvectors(degree):
         assert result.n_products < 80
 
 
-@pytest.mark.parametrize(
-    "penalty", [Nonnegative(), NonnegativeL1(0.1), L1(0.1), NonnegativeRidge(0.1), Separable(True)]
-)
+@pytest.mark.parametrize("penalty", [Nonnegative(), NonnegativeL1(0.1), L1(0.1), Separable(True)])
 def test_few_distances_start_within_the_penalty(penalty):
     """More columns first, turned and cut, would leave X ≥ 0, where alone these penalties are finite."""
     truth, pairs = np.random.default_rng(0).random((150, 2)), random_pairs(150, 0.05, random_state=0)

@@ -497,11 +497,11 @@ REFUSED = {
     "anchors of another loss": (lambda: Anchored(LeastSquares(SQUARE), [0], [[0.0]]), "Anchored takes Distances"),
     "rank beside anchors": (
         lambda: minimize(Problem(Anchored(PLAIN, [0], [[0.0, 0.0]])), rank=1),
-        "rank = 1, but the anchors have 2 coordinates",
+        "X of 1 columns does not go with anchors of 2 coordinates",
     ),
     "X0 beside anchors": (
         lambda: minimize(Problem(Anchored(PLAIN, [0], [[0.0, 0.0]])), np.ones((2, 3))),
-        "X0 has 3 columns, but the anchors have 2 coordinates",
+        "X of 3 columns does not go with anchors of 2 coordinates",
     ),
     "turning anchors": (
         lambda: minimize(Problem(Anchored(PLAIN, [0], [[0.0, 0.0]])), rank=2, solver="tr"),

@@ -212,13 +212,12 @@ class FullLeastSquares(Loss):
         return self.matrix.entries_per_row()
 
     def restore(self, arrays: dict[str, Array]) -> LeastSquaresPoint:
-        rank = arrays["X"].shape[1]
-        if arrays["MX"].shape != arrays["X"].shape or arrays["gram"].shape != (rank, rank):
+        shape, gradient = arrays["X"].shape, arrays.get("gradient")
+        if arrays["MX"].shape != shape or arrays["gram"].shape != (shape[1],) * 2:
             raise ValueError("MX or XᵀX does not go with X")
         X, MX = self.space.adopt(arrays["X"]), self.space.adopt(arrays["MX"])
-        gradient = arrays.get("gradient")
         if gradient is not None:
-            if gradient.shape != arrays["X"].shape:
+            if gradient.shape != shape:
                 raise ValueError("the gradient does not go with X")
             gradient = self.space.adopt(gradient)
         gram, fit = self.space.small(arrays["gram"]), float(arrays["fit"])

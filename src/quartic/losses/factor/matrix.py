@@ -315,8 +315,6 @@ class OperatorMatrix(Matrix):
 
     def _look_over(self, X: Array, Y: Array) -> None:
         """Raise where Y = MX shows that squared_norm is too small, or (from two columns on) that M is not symmetric."""
-        if Y.shape != X.shape:
-            raise ValueError(f"a product of M with an array of shape {X.shape} must have that shape, got {Y.shape}")
         if norm(Y) > (1 + _TRUSTED) * math.sqrt(self.squared_norm) * norm(X):
             raise ValueError(f"squared_norm = {self.squared_norm:g} is too small for ‖M‖², as a product with M shows")
         K = X.T @ Y

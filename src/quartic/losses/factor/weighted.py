@@ -72,8 +72,6 @@ class WeightedLeastSquares(KnownEntries):
     name = "LeastSquares with weights"
 
     def __init__(self, M: Any, weights: Any, space: Space | None = None) -> None:
-        if isinstance(M, LinearOperator):
-            raise TypeError("weights need the entries of M, but M is a LinearOperator; pass an array or sparse matrix")
         found, (M, weights) = brought_here(M=M, weights=weights)
         W = check_weights(weights, M, "M")
         check_square(W.shape, "M")
@@ -92,6 +90,10 @@ class WeightedLeastSquares(KnownEntries):
 
 def check_weights(weights: Any, M: Any, name: str) -> sp.csr_array:
     """Return the weights of the known entries of a matrix, sparse and positive, or raise what is wrong with them."""
+    if isinstance(M, LinearOperator):
+        raise TypeError(
+            f"weights need the entries of {name}, but {name} is a LinearOperator; pass an array or sparse matrix"
+        )
     W = sp.csr_array(weights if sp.issparse(weights) else finite_matrix(weights, "weights"), copy=True)
     W = finite_csr(W, "weights")
     if np.shape(M) != W.shape:

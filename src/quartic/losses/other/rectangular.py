@@ -177,8 +177,6 @@ class MaskedRectangular(_TwoFactors, WeightedLeastSquares):
     name = "Rectangular with weights"
 
     def __init__(self, A: Any, weights: Any) -> None:
-        if isinstance(A, LinearOperator):
-            raise TypeError("weights need the entries of A, but A is a LinearOperator; pass an array or sparse matrix")
         space, (A, weights) = brought_here(A=A, weights=weights)
         W = check_weights(weights, A, "A").tocoo()
         i, j = W.coords

@@ -218,11 +218,9 @@ class Robust(Loss):
             psi = copy(self.matrix.entries())
             passes_in(self.space).blocks(self.kind, False)(psi, psi, psi, self.delta)
             return as_matrix(psi if self.matrix.places() is None else self.matrix.with_entries(psi))
-        listed = self.data.pairs.on_host()
-        psi = listed.target.astype(np.float64)
+        psi = self.data.pairs.on_host().target.astype(np.float64)
         passes_in(HOST).blocks(self.kind, False)(psi, psi, psi, self.delta)
-        upper = sp.csr_array((psi * listed.weight, listed.cols, listed.start), shape=(self.n_points,) * 2)
-        return SparseMatrix((upper + upper.T) * 0.5)
+        return SparseMatrix(self.data.weigh(psi))
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------
 

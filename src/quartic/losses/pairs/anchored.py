@@ -76,21 +76,16 @@ class Anchored(SumOfSquares):
         self.n_points = len(self.free)
         self.quadratic = loss.quadratic
 
-    def check(self, X: Any, name: str = "X") -> Array:
-        """Return X as a finite (n, r) array with a column for each coordinate of the anchors."""
-        clean = super().check(X, name)
-        self._check_dimension(clean.shape[1], f"{name} has {clean.shape[1]} columns")
-        return clean
-
-    def _check_dimension(self, columns: int, found: str) -> None:
-        if columns != self.places.shape[1]:
-            raise ValueError(f"{found}, but the anchors have {self.places.shape[1]} coordinates")
-
     # -- between the free points and all of them --------------------------------------------------------------------
 
     def fill(self, X: Array) -> Array:
         """Return all points: the rows of X, and the anchors where they are."""
+        self._check_dimension(X.shape[1])
         return self._widen(X, self.places)
+
+    def _check_dimension(self, rank: int) -> None:
+        if rank != self.places.shape[1]:
+            raise ValueError(f"X of {rank} columns does not go with anchors of {self.places.shape[1]} coordinates")
 
     def _widen(self, X: Array, held: Array | float) -> Array:
         whole = np.empty((self.whole.n_points, X.shape[1]), dtype=X.dtype)
@@ -181,7 +176,7 @@ class Anchored(SumOfSquares):
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a Gaussian cloud about the anchors, as wide as that of the loss over all points."""
-        self._check_dimension(rank, f"rank = {rank}")
+        self._check_dimension(rank)
         X = self.whole.random_start(rank, nonnegative, generator)
         return X[self.free] + (0.0 if nonnegative else self.places.mean(axis=0))
 

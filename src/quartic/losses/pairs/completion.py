@@ -59,12 +59,12 @@ class KnownEntries(PairSquares):
     @cached_property
     def _gradient_at_zero(self) -> Any:
         """−∇F(0)."""
-        return self._weighted_entries()
+        return self.weigh(self._listed.target)
 
-    def _weighted_entries(self) -> Any:
-        """Return W ∘ M as a sparse symmetric matrix."""
+    def weigh(self, values: Array) -> Any:
+        """Return W ∘ V as a sparse symmetric matrix, with V known where M is, by values in the same order."""
         listed, n = self._listed, self.n_points
-        upper = sp.csr_array((listed.target * listed.weight, listed.cols, listed.start), shape=(n, n), dtype=np.float64)
+        upper = sp.csr_array((values * listed.weight, listed.cols, listed.start), shape=(n, n), dtype=np.float64)
         return ((upper + upper.T) * 0.5).tocsr()
 
     @property
@@ -197,7 +197,7 @@ class Completion(KnownEntries):
     @cached_property
     def _gradient_at_zero(self) -> Any:
         """W ∘ M − ½ρI: −∇F(0)."""
-        plain = self._weighted_entries()
+        plain = self.weigh(self._listed.target)
         return (plain - 0.5 * self.ridge * sp.eye_array(self.n_points)).tocsr() if self.ridge else plain
 
     def default_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
