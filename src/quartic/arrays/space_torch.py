@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from quartic.arrays.checks import check_real
 from quartic.arrays.space import Space, norm_scale
 from quartic.arrays.waiting import Waiting, delayed, on_host
 
@@ -244,8 +245,7 @@ def as_floats(A: Any) -> Any:
 
 def finite_matrix(A: Any, name: str) -> Any:
     """Return A as a C-ordered finite 2-D tensor of float32 or float64, on its device."""
-    if A.is_complex() or A.dtype == torch.bool or A.is_quantized:
-        raise TypeError(f"{name} must be real numbers, got dtype {A.dtype}")
+    check_real(A, name)
     if A.ndim != 2:
         raise ValueError(
             f"{name} must be a 2-D tensor, got {A.ndim} dimension{'s' * (A.ndim != 1)}, shape {tuple(A.shape)}"

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
+from quartic.arrays.checks import check_real
 from quartic.arrays.space_torch import DOUBLE, DeviceSpace, finite_matrix
 from quartic.losses.factor import torch as torch_passes
 from quartic.losses.factor.matrix import Matrix, check_square
@@ -134,7 +135,6 @@ def _checked(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     if rows.layout == torch.strided:
         block = finite_matrix(rows, "rows")
         return block, block
-    if rows.is_complex() or rows.dtype == torch.bool:
-        raise TypeError(f"rows must be real numbers, got dtype {rows.dtype}")
+    check_real(rows, "rows")
     parts = canonical_parts(rows, "rows")
     return csr(*parts, rows.shape[1]), parts[2]

@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 
+from quartic.arrays.checks import check_real
 from quartic.arrays.space_torch import DOUBLE, DeviceSpace, dtype_for, finite_matrix, triton_serves
 from quartic.losses.factor import torch as torch_passes
 from quartic.losses.factor.matrix import ASYMMETRY, Matrix, StoredMatrix, check_square, refuse
@@ -28,8 +29,7 @@ Parts = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 def as_torch_matrix(M: torch.Tensor, name: str = "M") -> Matrix:
     """Return the tensor as a `Matrix`."""
-    if M.is_complex() or M.dtype == torch.bool:
-        raise TypeError(f"{name} must be real numbers, got dtype {M.dtype}")
+    check_real(M, name)
     return TorchSparseMatrix(M.detach(), name) if M.layout in _SPARSE else TorchDenseMatrix(M.detach(), name)
 
 

@@ -320,7 +320,7 @@ def as_measurements(A: Any, m: int) -> Measurements:
             f"stack of them, or an object with forward, adjoint and n_points; got {type(A).__name__}"
             + (f" of shape {np.shape(A)}" if np.ndim(A) else "")
         )
-    clean = finite_array(A)
+    clean = finite_array(A, "A")
     _refuse_complex(clean)
     if clean.ndim == 2:
         return Vectors(clean)
@@ -333,13 +333,13 @@ def as_measurements(A: Any, m: int) -> Measurements:
     return Matrices(clean.reshape(len(clean), -1), int(clean.shape[1]))
 
 
-def finite_array(A: Any) -> Any:
+def finite_array(A: Any, name: str) -> Any:
     """Return an array or tensor of numbers, real or complex, in single or double precision, or raise an error."""
-    A = as_array(A, "A")
+    A = as_array(A, name)
     if space_of(A) is not HOST and A.layout != namespace(A).strided:
-        raise TypeError(f"A must be a dense tensor, got layout {A.layout}; sparse matrices are taken from SciPy")
+        raise TypeError(f"{name} must be a dense tensor, got layout {A.layout}; sparse matrices are taken from SciPy")
     if kind_of(A) not in "fiubc":
-        raise TypeError(f"A must be numbers, real or complex, got dtype {A.dtype}")
+        raise TypeError(f"{name} must be numbers, real or complex, got dtype {A.dtype}")
     if kind_of(A) != "c":
         clean: Any = as_floats(A)
     elif space_of(A) is HOST:
@@ -348,7 +348,7 @@ def finite_array(A: Any) -> Any:
         clean = A.contiguous()
     place = first_entry(~namespace(clean).isfinite(clean))
     if place is not None:
-        raise ValueError(f"A must be finite, but A{list(place)} is {to_host(clean)[place]}")
+        raise ValueError(f"{name} must be finite, but {name}{list(place)} is {to_host(clean)[place]}")
     return clean
 
 

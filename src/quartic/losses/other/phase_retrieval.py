@@ -57,7 +57,7 @@ class PhaseRetrieval(Sensing):
 
     def __init__(self, A: Any, y: Any, *, real: bool | None = None, smoothness: float | None = None) -> None:
         if not isinstance(A, LinearOperator):
-            A = finite_array(A)
+            A = finite_array(A, "A")
             if A.ndim != 2 or 0 in A.shape:
                 raise ValueError(f"A must be an (m, n) array, a sampling vector a row, got shape {tuple(A.shape)}")
         self.real = not is_complex(A) if real is None else bool(real)
@@ -128,15 +128,10 @@ class CodedDiffraction(LinearOperator):  # type: ignore[misc]
     """
 
     def __init__(self, masks: Any) -> None:
-        masks = np.asarray(masks)
-        if masks.ndim not in (2, 3) or 0 in masks.shape or masks.dtype.kind not in "fiubc":
-            raise ValueError(
-                f"masks must be numbers of shape (L, n) or (L, n1, n2), got {masks.shape} of dtype {masks.dtype}"
-            )
-        if not np.isfinite(masks).all():
-            raise ValueError("masks must be finite")
-        single = masks.dtype in (np.dtype(np.float32), np.dtype(np.complex64))
-        self.masks: NDArray[Any] = masks.astype(np.complex64 if single else np.complex128)
+        masks = finite_array(masks, "masks")
+        if masks.ndim not in (2, 3) or 0 in masks.shape:
+            raise ValueError(f"masks must be of shape (L, n) or (L, n1, n2), got {tuple(masks.shape)}")
+        self.masks: NDArray[Any] = masks.astype(np.result_type(masks, np.complex64))
         self.image_shape = masks.shape[1:]
         n = int(np.prod(self.image_shape))
         self._axes = tuple(range(2, masks.ndim + 1))  # behind masks and columns
