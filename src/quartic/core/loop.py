@@ -302,7 +302,8 @@ class _Minimization(Run):
             self.state = replace(state, point=fresh)
             return None
         # nothing is so uncertain that it could be below all seen so far where it is far above the start
-        unsure = min(_round_off(fresh), max(abs(log.best_objective), abs(log.rows[0].objective)))
+        least = max(abs(log.best_objective), abs(log.rows[0].objective), _round_off(log.best))
+        unsure = min(_round_off(fresh), least)
         if objective <= log.best_objective + unsure:
             return replace(end, judged=fresh)
         best = problem.loss.at(log.best.X)

@@ -44,8 +44,9 @@ def tangent(which: int, e: float) -> Any:
     size = abs(e)
     m = math.expm1(-2.0 * size)
     slope = -m / (2.0 + m)
-    value = -0.5 * math.log1p(-slope * slope) if size < 0.5 else size + math.log1p(0.5 * m)
-    return value, slope if e >= 0 else -slope
+    small = size < 0.5
+    log = math.log1p(-slope * slope if small else 0.5 * m)
+    return -0.5 * log if small else size + log, slope if e >= 0 else -slope
 
 
 @njit(**_EXACT)
