@@ -97,23 +97,24 @@ def finite_matrix(A: Any, name: str) -> Array:
     return clean
 
 
-def finite_csr(A: Any, name: str) -> sp.csr_array:
+def finite_csr(A: Any, name: str, cure: str = "") -> sp.csr_array:
     """Return a SciPy matrix as a finite csr_array of floats without repeated entries, its own data where it is one."""
     check_real(A, name)
     clean = sp.csr_array(A, dtype=working_dtype(A.dtype))
     if not clean.has_canonical_format:
         clean = clean.copy()  # the caller's arrays may be shared, and the next line sorts in place
         clean.sum_duplicates()
-    check_finite(clean, name)
+    check_finite(clean, name, cure)
     return clean
 
 
-def check_finite(A: Any, name: str) -> None:
-    """Raise an error that names the first NaN or infinity of a matrix, dense or sparse."""
+def check_finite(A: Any, name: str, cure: str = "") -> None:
+    """Raise an error that names the first NaN or infinity of a matrix, dense or sparse, and a cure with its ``row``."""
     fault = first_not_finite(A)
     if fault is not None:
         row, column, value = fault
-        raise ValueError(f"{name} must be finite, but {name}[{row}, {column}] is {value}")
+        words = f"{name} must be finite, but {name}[{row}, {column}] is {value}"
+        raise ValueError(words + cure.format(row=row))
 
 
 def first_not_finite(A: Any, *, nan: bool = False) -> tuple[int, int, float] | None:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quartic.arrays import check_real, finite_matrix, first_not_finite, namespace
+from quartic.arrays import finite_csr, finite_matrix, namespace
 from quartic.arrays.threads import one_blas_thread, spread
 
 Floats = NDArray[np.float64]
@@ -65,15 +65,7 @@ def check_features(X: Any) -> Any:
     elif X.ndim != 2:
         raise ValueError(f"X must be 2-D, a row for each point, got shape {X.shape}")
     else:
-        check_real(X, "X")
-        given, X = X, sp.csr_array(X, dtype=np.float64)
-        if not X.has_canonical_format:
-            X = X.copy() if np.shares_memory(X.data, getattr(given, "data", X.data)) else X
-            X.sum_duplicates()
-        fault = first_not_finite(X)
-        if fault is not None:
-            row, column, value = fault
-            raise ValueError(f"X must be finite, but X[{row}, {column}] is {value}; drop or impute row {row}")
+        X = sp.csr_array(finite_csr(X, "X", "; drop or impute row {row}"), dtype=np.float64)
     if X.shape[0] == 0:
         raise ValueError(f"X has no rows (shape {X.shape}); a similarity graph needs at least one point")
     if X.shape[1] == 0:

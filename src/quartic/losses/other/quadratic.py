@@ -351,15 +351,12 @@ class QuadraticMap(ABC):
 
 
 class Blocks(QuadraticMap):
-    """𝒜Y = s·Y in some blocks of Y and 0 in the others, through r × r Gram matrices.
-
-    ``rows`` are the rows of Y in parts, ``columns`` for each part the one whose columns its block has; symmetric.
-    """
+    """𝒜Y = s·Y; or, where the rows are in two ``parts``, s·[0, Y₁₂; Y₂₁, 0]: through r × r Gram matrices."""
 
     free = True
 
-    def __init__(self, rows: list[slice], columns: list[int], scale: float = 1.0) -> None:
-        self.rows, self.columns, self.scale = rows, columns, scale
+    def __init__(self, *parts: slice, scale: float = 1.0) -> None:
+        self.parts, self.scale = parts, scale
 
     def image(self, X: Array) -> Any:
         return X, X
@@ -371,28 +368,26 @@ class Blocks(QuadraticMap):
     def times(self, N: Any, Z: Array) -> Array:
         """Return s·L_I(R_JᵀZ_J), block by block, for factors L and R."""
         L, R = N
-        parts = []
-        for I, column in zip(self.rows, self.columns, strict=True):
-            J = self.rows[column]
-            parts.append(times(L[I], self.scale * bare(gram(R[J], Z[J]))))
-        return parts[0] if len(parts) == 1 else namespace(Z).concatenate(parts)
+        return self._together(L, [gram(R[I], Z[I]) for I in self.parts])
+
+    def _together(self, L: Array, grams: Sequence[Array]) -> Array:
+        """Return s·L_I S_J, block by block."""
+        found = [times(L[I], self.scale * bare(S)) for I, S in zip(self.parts, reversed(grams), strict=True)]
+        return found[0] if len(found) == 1 else namespace(L).concatenate(found)
 
     def grams(self, X: Array) -> list[Array]:
-        return [gram(X[I]) for I in self.rows]
+        return [gram(X[I]) for I in self.parts]
 
     def product(self, X: Array, grams: Sequence[Array] = ()) -> Array:
         """Return s·X_I S_J, block by block."""
-        grams = grams or self.grams(X)
-        parts = [times(X[I], self.scale * bare(grams[c])) for I, c in zip(self.rows, self.columns, strict=True)]
-        return parts[0] if len(parts) == 1 else namespace(X).concatenate(parts)
+        return self._together(X, grams or self.grams(X))
 
     def line(self, p: QuadraticPoint, D: Array) -> MapLine:
         """Return the coefficients from S = XᵀX, T = XᵀD and C = DᵀD of the rows of each part."""
-        later = [(S, gram(p.X[I], D[I]), gram(D[I])) for S, I in zip(p.grams, self.rows, strict=True)]
+        later = [(S, gram(p.X[I], D[I]), gram(D[I])) for S, I in zip(p.grams, self.parts, strict=True)]
         small = [[to_host(M) for M in part] for part in later]
         c2 = c3 = c4 = 0.0
-        for (S, T, C), column in zip(small, self.columns, strict=True):
-            S_, T_, C_ = small[column]
+        for (S, T, C), (S_, T_, C_) in zip(small, reversed(small), strict=True):
             c2 += 0.5 * (trace_inner(S, C_) + trace_inner(C, S_)) + trace_inner(T, T_.T) + trace_inner(T, T_)
             c3 += trace_inner(T, C_) + trace_inner(C, T_)
             c4 += 0.5 * trace_inner(C, C_)
@@ -405,13 +400,13 @@ class Blocks(QuadraticMap):
 
     def least(self) -> float:
         """Return s where there is one block, all of Y; else 0."""
-        return self.scale if len(self.rows) == 1 else 0.0
+        return self.scale if len(self.parts) == 1 else 0.0
 
     def exponent(self, probe: Array) -> int | None:
         return 0
 
     def scaled(self, power: int) -> Blocks:
-        return Blocks(self.rows, self.columns, shifted(self.scale, power))
+        return Blocks(*self.parts, scale=shifted(self.scale, power))
 
 
 class Weights(QuadraticMap):
@@ -513,7 +508,7 @@ def as_map(A: Any, n: int, space: Space) -> QuadraticMap:
     if isinstance(A, QuadraticMap):
         return A
     if A is None:
-        return Blocks([slice(None)], [0])
+        return Blocks(slice(None))
     if isinstance(A, LinearOperator):
         raise TypeError(
             "A must be an array, a sparse matrix, None or a function A(X, Z) = 𝒜(XXᵀ)Z, got a LinearOperator"

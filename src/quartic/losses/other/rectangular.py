@@ -110,7 +110,7 @@ class FullRectangular(_TwoFactors, Quadratic):
     def __init__(self, A: Any) -> None:
         linear = BorderedMatrix(check_rectangular(A), -0.5)
         m, n = self.shape = linear.shape
-        super().__init__(Blocks([slice(0, m), slice(m, m + n)], [1, 0], 0.5), linear)
+        super().__init__(Blocks(slice(0, m), slice(m, m + n), scale=0.5), linear)
 
     def _least_value(self) -> float:
         return 0.0
