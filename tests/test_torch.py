@@ -494,3 +494,10 @@ def test_the_two_loop_recursion_of_tensors_is_that_of_arrays(bad):
     expected = lbfgs.two_loop(G, tuple(S), tuple(Y), metric)
     found = lbfgs_torch.two_loop(torch.as_tensor(G), tuple(torch.as_tensor(S)), tuple(torch.as_tensor(Y)), on_tensor)
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", [lambda A: A, lambda A: A.to_sparse_coo(), lambda A: A.to_sparse_csr()])
+def test_truth_values_are_numbers_as_in_numpy(form):
+    M = np.eye(6) + np.eye(6)[::-1] > 0
+    X = np.arange(12.0).reshape(6, 2)
+    assert LeastSquares(form(torch.tensor(M))).value(torch.tensor(X)) == pytest.approx(LeastSquares(M).value(X))
