@@ -78,7 +78,7 @@ class KnownEntries(PairSquares):
         bound = negative_part_of_spectrum(SparseMatrix(self._gradient_at_zero), self.count_products)
         return min(bound, self.gradient_norm_at_zero)
 
-    @property
+    @cached_property
     def gradient_scale(self) -> float:
         """What multiplies eps·‖X‖ in the gradient's round-off: the largest row sum of w|M|, four times."""
         return 4 * float(abs(self._gradient_at_zero).sum(axis=1).max())
