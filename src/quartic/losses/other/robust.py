@@ -34,8 +34,8 @@ from quartic.losses.steps import Move
 KINDS = ("huber", "pseudo-huber", "logcosh")
 # Blocks of XXᵀ are made and used while they are in cache; no more of it ever exists. A device likes them larger.
 _BLOCK, _DEVICE_BLOCK = 512, 4096
-# δ beyond so many times the largest entry is as good as none.
-_PARABOLA = 2.0**200
+# Beyond so many times the largest entry δ is as good as none: ρ and a parabola differ by 1e-13 of their size.
+_PARABOLA = 2.0**20
 
 
 class Robust(Loss):
@@ -157,15 +157,16 @@ class Robust(Loss):
         XXᵀ is made block by block, on and above the diagonal; those above count twice. It changes by
         D(X + D/2)ᵀ + (X + D/2)Dᵀ. Known entries have a pass of their own.
         """
-        # so far beyond all residuals that ρ is a parabola; further on its squares would leave floating point
-        delta = min(self.delta, _PARABOLA * self._largest or 1.0)
+        # far beyond all residuals ρ is a parabola: that of Huber is exact, and its squares stay in floating point
+        limit = _PARABOLA * self._largest or 1.0
+        kind, delta = (self.kind, self.delta) if self.delta < limit else ("huber", limit)
         xp, moving = namespace(X), Y is not X
         passes, G, value, remainder = passes_in(self.space), xp.zeros_like(Y), 0.0, 0.0
         if self.matrix is None:
             known = self.data.pairs
             data = known.start, known.cols, known.target, known.weight
-            return *passes.pairs(self.kind, moving)(X, Y, *data, delta, G), G
-        run, D = passes.blocks(self.kind, moving), Y - X
+            return *passes.pairs(kind, moving)(X, Y, *data, delta, G), G
+        run, D = passes.blocks(kind, moving), Y - X
         middle = X + D / 2
         left, right = xp.hstack([D, middle]), xp.hstack([middle, D])
         size = _BLOCK if self.space is HOST else _DEVICE_BLOCK

@@ -30,7 +30,7 @@ def tangent(which: int, e: float) -> Any:
     """Return ρ(e) and ψ(e), by formulas that do not cancel.
 
     Huber: ½e² up to 1, then |e| − ½. Pseudo-Huber: √(1 + e²) − 1 = e²/(√(1 + e²) + 1). With m = exp(−2|e|) − 1:
-    T = tanh |e| = −m/(2 + m), and log cosh e = |e| + log(1 + m/2), which cancels for small e: there −½ log(1 − T²).
+    log cosh e = |e| + log(1 + m/2) and tanh |e| = −m/(2 + m).
     """
     if which == 0:
         if e > 1.0:
@@ -44,9 +44,7 @@ def tangent(which: int, e: float) -> Any:
     size = abs(e)
     m = math.expm1(-2.0 * size)
     slope = -m / (2.0 + m)
-    small = size < 0.5
-    log = math.log1p(-slope * slope if small else 0.5 * m)
-    return -0.5 * log if small else size + log, slope if e >= 0 else -slope
+    return size + math.log1p(0.5 * m), slope if e >= 0 else -slope
 
 
 @njit(**_EXACT)

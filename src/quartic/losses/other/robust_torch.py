@@ -26,11 +26,8 @@ def tangent(kind: str, e: Any) -> tuple[Any, Any]:
     if kind == "pseudo-huber":
         r = (1.0 + e * e).sqrt()
         return e * e / (r + 1.0), e / r
-    size = e.abs()
-    m = torch.expm1(-2.0 * size)
-    slope = -m / (2.0 + m)
-    value = torch.where(size < 0.5, -0.5 * torch.log1p(-slope * slope), size + torch.log1p(0.5 * m))
-    return value, slope * e.sign()
+    m = torch.expm1(-2.0 * e.abs())
+    return e.abs() + torch.log1p(0.5 * m), -m / (2.0 + m) * e.sign()
 
 
 def gap(kind: str, e: Any, d: Any) -> Any:
