@@ -29,7 +29,7 @@ from quartic.bench.numbers import (
 )
 from quartic.bench.sections import AXES, panels_of, run_section, section_numbers, settings_of
 from quartic.cli.terminal import check_report, command_line, write
-from quartic.report.panels import draw
+from quartic.plots import draw
 
 
 def race(options: Any) -> None:
