@@ -108,25 +108,29 @@ def points(
     places = np.column_stack([X, np.zeros(n)]) if d == 1 else X[:, : 2 if flat else 3]
     if pairs is not None and len(pairs):
         chosen = np.asarray(pairs)[:: max(1, len(pairs) // _MOST_LINES)]
-        ends = np.stack(
-            [places[chosen[:, 0]], places[chosen[:, 1]], np.full((len(chosen), places.shape[1]), np.nan)], 1
-        )
-        ax.plot(*ends.reshape(-1, places.shape[1]).T, color="0.8", linewidth=0.6, zorder=0)
-    sure = np.ones(n, dtype=bool) if determined is None else np.asarray(determined)
-    fixed = np.zeros(n, dtype=bool)
-    fixed[list(anchors)] = True
-    groups = (
-        ("points", sure & ~fixed, _BLUE, "o"),
-        ("not determined", ~sure & ~fixed, _VERMILION, "o"),
-        ("anchors", fixed, _GREEN, "D"),
-    )
-    for name, which, colour, marker in groups:
+        ax.plot(*join_ends(places, chosen).T, color="0.8", linewidth=0.6, zorder=0)
+    looks = ({"color": _BLUE}, {"facecolors": "none", "edgecolors": _VERMILION}, {"color": _GREEN, "marker": "D"})
+    for (name, which), look in zip(group_points(n, determined, list(anchors)).items(), looks, strict=True):
         if which.any():
-            hollow = {"facecolors": "none", "edgecolors": colour} if name == "not determined" else {"color": colour}
-            ax.scatter(*places[which].T, s=14, marker=marker, label=name, **hollow)
+            ax.scatter(*places[which].T, s=14, label=name, **look)
     ax.set_aspect("equal")
     ax.legend()
     return ax
+
+
+def join_ends(places: Array, pairs: NDArray[np.integer[Any]]) -> Array:
+    """Return the two ends of each pair below each other, and NaN below them, where lines are broken."""
+    gap = np.full((len(pairs), places.shape[1]), np.nan, dtype=places.dtype)
+    joined: Array = np.stack([places[pairs[:, 0]], places[pairs[:, 1]], gap], axis=1).reshape(-1, places.shape[1])
+    return joined
+
+
+def group_points(n: int, determined: NDArray[np.bool_] | None, anchors: Any) -> dict[str, NDArray[np.bool_]]:
+    """Return which points are anchors, which of the others the data do not determine, and the rest, first."""
+    sure = np.ones(n, dtype=bool) if determined is None else np.asarray(determined)
+    fixed = np.zeros(n, dtype=bool)
+    fixed[anchors] = True
+    return {"points": sure & ~fixed, "not determined": ~sure & ~fixed, "anchors": fixed}
 
 
 def errors(residuals: Array, ax: Any = None) -> Any:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from quartic.arrays import Array, RandomState, random_generator, to_host
 from quartic.clustering.placing import above_noise
 from quartic.distributed.inputs import is_dask_array
-from quartic.plots import membership_order, own_shares, sample_nodes
+from quartic.plots import join_ends, membership_order, own_shares, sample_nodes
 from quartic.report.figures import Indices, Names, cluster_marker, convergence, layout, ring, short, shown
 from quartic.report.page import DataTable, Part, Section
 
@@ -86,7 +86,7 @@ def node_map(M: Any, memberships: Array, labels: Indices, names: Names) -> tuple
     if len(links.data) > _MOST_LINKS and links.data.min() == links.data.max():
         strongest = np.linspace(0, len(links.data) - 1, _MOST_LINKS).astype(int)
     i, j = links.row[strongest], links.col[strongest]
-    ends = np.stack([x[i], x[j], np.full((len(i), 2), np.nan, np.float32)], axis=1).reshape(-1, 2)
+    ends = join_ends(x, np.column_stack([i, j]))
     line = {"color": "rgba(120,120,120,0.25)", "width": 1}
     traces = [go.Scatter(x=ends[:, 0], y=ends[:, 1], mode="lines", name="links", line=line, hoverinfo="skip")]
     smallest = 5 if len(kept) > 300 else 7
