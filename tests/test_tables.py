@@ -257,9 +257,10 @@ def test_short_and_long_files_are_read_alike(file, text, monkeypatch):
         ("iris.xlsx", b"PK\x03\x04\x14\x00 [Content_Types].xml", "not a spreadsheet that Excel would open"),
         ("iris", b"PK\x03\x04\x14\x00 [Content_Types].xml", "not a spreadsheet that Excel would open"),
         ("old.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", r"save the sheet as \.xlsx or CSV"),
-        ("data.json", b"[1, 2]", "not JSON .expected a list of rows"),
+        ("data.json", b"[1, 2]", "no table in it .expected a list of rows"),
         ("data.json", b"[[1, 2], [1]]", "rows of different lengths"),
         ("data.json", b'[{"a": [1]}]', "a cell holds a list"),
+        ("data.json", b'{"name": "all", "children": [{"size": 3}]}', "no table in it .expected a list of rows"),
         ("data.json", b'{"x": [1], "y": [1', "not JSON"),
         ("data.csv.zip", b"PK\x03\x04\x14\x00 data.csv", "an archive; unpack it"),
         ("photo.jpg", b"\xff\xd8\xff\xe0\n\x81\x90", "jpg:2: not a text file, nor of another kind that is read"),
@@ -765,6 +766,7 @@ def test_bounds_and_weights(file):
         ("i,j,lower,upper\n0,1,,\n", "no distance between two different points"),
         ("i,j,d\n0,1,1\n0,2\n1,2,1\n", "data.csv:3: 2 cells where the others have 3"),
         (",a,b\na,0,1\nb,2,0\n", "the distance of b and a is 2, but 1"),
+        ("name;city;length\na;x;1,5\nb;y;2\nc;z;3\n", "data.csv:2: no point is in two rows, so that nothing can be"),
     ],
 )
 def test_faulty_distances(file, text, words):
@@ -803,6 +805,46 @@ def test_anchors(file):
         io.read_anchors(file("a,0,0\na,1,1\n"), ["a"], 2)
 
 
+def test_one_triangle_of_a_named_similarity_matrix_is_enough(file):
+    """The others left blank, as a table of correlations is printed; its diagonal too."""
+    whole = io.read_graph(file(",a,b,c\na,1,.5,.2\nb,.5,1,.3\nc,.2,.3,1\n")).adjacency.toarray()
+    for text in (",a,b,c\na,1,.5,.2\nb,,1,.3\nc,,,1\n", ";a;b;c\na;1;;\nb;0,5;1;\nc;0,2;0,3;1\n"):
+        np.testing.assert_array_equal(io.read_graph(file(text)).adjacency.toarray(), whole)
+    hollow = io.read_similarity(file(",a,b,c\na,,.5,.2\nb,,,.3\nc,,,\n"))
+    np.testing.assert_array_equal(hollow.adjacency.toarray(), whole - np.eye(3))
+    with pytest.raises(io.FileFormatError, match=r"data.csv:2: there is no number in column 'c'"):
+        io.read_graph(file(",a,b,c\na,1,.5,\nb,,1,.3\nc,,,1\n"))
+
+
+@pytest.mark.parametrize("blank", ["-", "–", "?", "."])
+def test_blank_cells_may_be_marked(file, blank):
+    """As people fill them in by hand, and as SAS and Stata do."""
+    found = io.read_distances(file(f";a;b;c\na;{blank};1,5;\nb;;0;2,5\nc;2;{blank};0\n"))
+    assert found.distances.tolist() == [1.5, 2.5, 2.0]
+    with pytest.raises(io.FileFormatError, match=rf"data.csv:3: there is no number in column 'y' .\{blank}."):
+        io.read_features(file(f"x,y\n1,2\n3,{blank}\n5,6\n"))
+
+
+def test_distances_in_matlab_files_may_stand_beside_labels(tmp_path):
+    D = np.array([[0, 1, 2], [1, 0, 1.5], [2, 1.5, 0]])
+    savemat(tmp_path / "d.mat", {"D": D, "labels": np.arange(3)})
+    assert io.read_distances(tmp_path / "d.mat").distances.tolist() == [1, 2, 1.5]
+
+
+@pytest.mark.parametrize("short", [0, 1 << 18])
+def test_commas_between_thousands(file, monkeypatch, short):
+    """As English spreadsheets export them, in quotation marks."""
+    monkeypatch.setattr("quartic.io.tables._SHORT", short)
+    shops = io.read_similarity(file('shop,revenue,area\ns1,"1,000",50\ns2,"12,345.5",60\ns3,950,70\n'))
+    assert shops.X.tolist() == [[1000, 50], [12345.5, 60], [950, 70]]
+    assert "commas between thousands" in shops.guess
+    assert io.read_features(file("shop;a\ns1;1,000\ns2;2,5\n")).X.ravel().tolist() == [1, 2.5]
+    mixed = io.read_features(file("shop;a;b\ns1;1,000;2.5\ns2;7;3.25\n"))
+    assert mixed.X.tolist() == [[1000, 2.5], [7, 3.25]]
+    with pytest.raises(io.FileFormatError, match="'1,0' in column 'a' is not a number"):
+        io.read_features(file('shop,a\ns1,"1,0"\ns2,7\ns3,8\n'))
+
+
 def test_whole_numbers_that_are_none_further_down(file):
     rows = [f"{k},{(7 * k + 1) % 300}" for k in range(300)]
     rows[280] = "1.5,2"
@@ -828,6 +870,10 @@ def test_edge_lists_are_never_taken_for_features_in_silence(file):
             io.read_similarity(numbers, "graph")
         for path in (words, numbers):
             assert io.read_similarity(path, columns=["1", "2", "3"]).adjacency.nnz == 2 * len(ends)
+    accounts = "user_id,follows_id\n" + "".join(f"{10**17 + 9 * i},{10**17 + 9 * j}\n" for i, j in ends)
+    with pytest.raises(io.FileFormatError, match=r"the ends of edges, or features.* --as graph or --as features"):
+        io.read_similarity(file(accounts))  # numbers with gaps between them
+    assert io.read_similarity(file(accounts), "graph").adjacency.nnz == 2 * len(ends)
     # rows that are numbered, and ages, are no edges
     people = "\n".join(f"{k},{20 + k % 50},{k / 7}" for k in range(1, 90))
     assert isinstance(io.read_similarity(file("id,age,height\n" + people)), io.FeatureTable)

@@ -154,6 +154,9 @@ def _from_table(table: Table, given: Sequence[str] | None) -> DistanceTable:
             -1, f"{table.title(roles['distances'])} seems to hold squares; take their roots, or rename it"
         )
     pairs, names = table.identities([roles["i"], roles["j"]], "point")
+    if given is None and len(names) == 2 * len(pairs) > 2:
+        cure = "if it is a list of distances at all, choose its columns by --columns"
+        raise table.fault(0, f"no point is in two rows, so that nothing can be located; {cure}")
     columns: dict[str, Any] = dict.fromkeys(_WHAT)
     for role in columns:
         if role in roles:
@@ -230,6 +233,7 @@ def _from_arrays(arrays: dict[str, Any], name: str) -> DistanceTable:
     if "pairs" in arrays:
         return _from_pairs(arrays, name)
     matrices = [array for array in arrays.values() if getattr(array, "ndim", 0) == 2 and array.dtype.kind in "fiub"]
+    matrices = [array for array in matrices if min(array.shape) > 1] or matrices  # labels are columns
     if len(matrices) != 1:
         raise FileFormatError(
             f"{name}: expected the arrays pairs and distances, or one matrix of distances; "

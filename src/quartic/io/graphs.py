@@ -143,8 +143,11 @@ def graph_of_table(table: Table, given: Sequence[str] | None, repeats: str | Non
     """Return the graph in a table: an edge list, or a matrix with or without names."""
     if given is None and (labelled := named_matrix(table)) is not None:
         names, A = labelled
-        table.numbers(range(table.n_columns - len(table), table.n_columns))  # names the line where one is missing
-        return graph_of_matrix(A, table.name, names)
+        filled = ~np.isnan(A) & ~np.eye(len(A), dtype=bool)
+        blank = [half(np.ones_like(filled)) for half in (np.tril, np.triu) if not half(filled).any()]  # one is enough
+        # names the line where an entry is missing
+        table.numbers(range(table.n_columns - len(table), table.n_columns), missing=blank[0] if blank else False)
+        return graph_of_matrix(np.nan_to_num(A), table.name, names)
     roles = _find_edge_columns(table, given)
     if roles is None and table.header is None and table.n_columns == len(table) > 3:
         return graph_of_matrix(table.numbers(range(table.n_columns)), table.name)

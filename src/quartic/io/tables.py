@@ -37,6 +37,7 @@ INSTALL = "pip install 'quartic[cli]'"
 SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", " ": "spaces"}
 _NONE = "\x1f"  # between the cells of a table that has one column
 MISSING = frozenset({"", "na", "nan", "n/a", "null", "none", "#n/a"})
+_NO_NUMBER = MISSING | {"-", "–", "—", "?", "."}  # which may be names
 _BLANK = " \t\u00a0\u202f"  # around cells; not the ends of lines, by which open quotation marks are told
 _LOOKED_AT = 200  # rows from which the layout is guessed
 _SHORT = 1 << 18  # characters
@@ -45,6 +46,7 @@ _GROUPED = re.compile(r"[+-]?\d{1,3}([.\s]\d{3})+")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")  # or a number of three decimals
 _MILLIONS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3}){2,}")
 _DECIMAL_COMMA = re.compile(rf"([+-]?\d+|{_GROUPED.pattern}),\d+([eE][+-]?\d+)?")
+_COMMAS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")  # between thousands, in English
 _INTEGER = re.compile(r"[+-]?\d{1,400}")  # longer ones are names
 _WHOLE = re.compile(r"([+-]?\d+)\.0*")
 _FRACTION = re.compile(r"[+-]?\d*\.\d*")
@@ -172,16 +174,18 @@ class Table:
         return merged[codes], tuple(names)
 
     def numbers(
-        self, columns: Sequence[int], *, missing: bool = False, infinite: bool = False, cure: str = ""
+        self, columns: Sequence[int], *, missing: Any = False, infinite: bool = False, cure: str = ""
     ) -> NDArray[np.float64]:
         """Return columns of numbers, (rows, columns), or raise an error that names the row.
 
-        ``missing``: an empty cell, or NA, becomes NaN. ``infinite``: such numbers may be. ``cure``: what else helps.
+        ``missing``: an empty cell, or NA, becomes NaN, anywhere or in these entries. ``infinite``: such numbers may be.
+        ``cure``: what else helps.
         """
         values = np.empty((len(self), len(columns)))
         for k, column in enumerate(columns):
             values[:, k] = self._numbers(column, cure)
-        bad = np.zeros(values.shape, dtype=bool) if missing else np.isnan(values)
+        bad = np.isnan(values)
+        bad[missing] = False
         if not infinite:
             bad |= np.isinf(values)
         if bad.any():
@@ -266,6 +270,7 @@ def _read_json(source: Source) -> Table:
             found = json.loads(content)
         except ValueError:  # an object on each line, perhaps
             found = [json.loads(line) for line in content.splitlines() if line.strip()]
+    with damage_named(source.name, "no table in it"):
         header = None
         if isinstance(found, dict) and {"columns", "data"} <= found.keys():  # pandas' orient="split"
             found = [dict(zip(map(str, found["columns"]), row, strict=True)) for row in found["data"]]
@@ -359,7 +364,9 @@ def _read_text_table(name: str, content: bytes, guessed: str) -> Table:
     titles = f"{count(n_titles, 'line')} above left out" if n_titles else ""
     doubtful = None if comma or separator == "," else _find_doubtful_point(sample)
     points = f"decimal points: {doubtful} is {float(doubtful):g}" if doubtful else ""
-    kinds = ["decimal commas" if comma else points, "attributes of networkx" if attributes else ""]
+    thousands = not comma and any("," in cell and _COMMAS.fullmatch(cell) for row in sample for cell in row)
+    kinds = ["decimal commas" if comma else points, "commas between thousands" if thousands else ""]
+    kinds += ["attributes of networkx"] if attributes else []
     layout = ", ".join(filter(None, [cut, named, titles, *kinds, guessed]))
     table = Table(name, columns, header, layout, comma, content, separator, attributes)
     if len(table) == 0:
@@ -478,7 +485,7 @@ def _cast(cells: pyarrow.Array, decimal_comma: bool) -> NDArray[np.float64] | No
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return _as_floats(cells.cast(pa.float64()))
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # cells that say there is none
-        absent = pc.is_in(pc.utf8_lower(cells), pa.array(sorted(MISSING)))
+        absent = pc.is_in(pc.utf8_lower(cells), pa.array(sorted(_NO_NUMBER)))
         return _as_floats(pc.if_else(absent, None, cells).cast(pa.float64()))
     return None
 
@@ -586,8 +593,10 @@ def _find_header(sample: list[list[str]], n_columns: int, comma: bool) -> tuple[
 
 def _number(text: str, decimal_comma: bool) -> float | None:
     """Return the number, NaN for a missing one, None for a word."""
-    if text.lower() in MISSING:
+    if text.lower() in _NO_NUMBER:
         return math.nan
+    if "," in text and not decimal_comma and _COMMAS.fullmatch(text):
+        text = text.replace(",", "")
     if decimal_comma and (_DECIMAL_COMMA.fullmatch(text) or _GROUPED.fullmatch(text)):
         text = re.sub(r"[.\s]", "", text).replace(",", ".")
     try:

@@ -120,7 +120,9 @@ def scatter_of_points(
     visible = np.arange(n) % max(1, -(-n // _MOST_POINTS)) == 0
     size = (8.0 if flat else 4.0) * (1.0 if n <= 200 else 0.6)
     colourings: dict[str, list[Any]] = {"order": [], "error": []}
-    symbols = ("circle", 1.0), ("circle-open", 1.6), ("diamond", 1.6)
+    doubt = int(groups["not determined"].sum())
+    # hollow ones stand out by their size too, unless they are most of all
+    symbols = ("circle", 1.0), ("circle-open", 1.6 if 2 * doubt < n else 1.0), ("diamond", 1.6)
     for (label, which), (symbol, larger) in zip(groups.items(), symbols, strict=True):
         here = np.flatnonzero(which & (visible | groups["anchors"])).tolist()
         if not here:
@@ -135,7 +137,7 @@ def scatter_of_points(
                 **dict(zip(axes, places[here].T.astype(np.float32), strict=True)), name=label, text=text,
                 mode="markers+text" if n <= _MOST_NAMES else "markers", hovertext=hover, hoverinfo="text",
                 marker={"color": rank[here], "coloraxis": "coloraxis", "symbol": symbol,
-                        "size": size * larger, "line": {"width": 2 if larger > 1 else 0}},
+                        "size": size * larger, "line": {"width": 0 if symbol == "circle" else 2}},
                 textposition="top center", textfont={"size": 12}, **({"cliponaxis": False} if flat else {}),
             )
         )  # fmt: skip
@@ -149,7 +151,6 @@ def scatter_of_points(
     some = "; consecutive points are joined" if len(links) else some
     more = f", of which the first three are drawn{some}" if d > 3 else some
     held = f" {int(groups['anchors'].sum())} are anchors." if groups["anchors"].any() else ""
-    doubt = 0 if determined is None else int((~np.asarray(determined)).sum())
     told = f"{doubt} of them, hollow, are not determined by the data" if doubt else "all are determined by the data"
     return go.Figure([*traces, kind(ring(flat))], look), f"{n} points in {count(d, 'dimension')}{more}; {told}.{held}"
 
