@@ -585,8 +585,9 @@ def test_a_row_of_totals_is_no_sample(file, name):
 
 
 def test_the_columns_that_are_features_are_named(file):
-    found = io.read_similarity(file("Name;Kunden-Nr.;Umsatz\na;17;1,5\nb;18;2,5\nc;30;9\n"))
-    assert "3 rows, 2 columns of numbers: Kunden-Nr., Umsatz (3 columns separated by semicolons" in found.guess
+    found = io.read_similarity(file("Name;Besuche;Kunden-Nr.;Umsatz\na;3;17;1,5\nb;5;18;2,5\nc;4;30;9\n"))
+    assert "3 rows, 2 columns of numbers: Besuche, Umsatz (4 columns separated by semicolons" in found.guess
+    assert "row numbers left out: column 'Kunden-Nr.'" in found.guess
 
 
 def test_truth_values_are_neither_nodes_nor_names(file):
@@ -598,6 +599,11 @@ def test_truth_values_are_neither_nodes_nor_names(file):
 def test_a_json_object_on_each_line(file):
     found = io.read_similarity(file('{"source": "a", "target": "b"}\n{"source": "b", "target": "c"}\n', "edges.jsonl"))
     assert found.names == ("a", "b", "c")
+
+
+def test_the_only_numbers_have_a_sign(file):
+    with pytest.raises(io.FileFormatError, match=r"'5\.001,50 €' in column 2 is text; write plain"):
+        io.read_similarity(file("name;umsatz\nn1;5.001,50 €\nn2;7.200,00 €\nn3;1,00 €\n"))
 
 
 def test_columns_of_text_that_are_numbers_with_a_sign_say_how_to_be_used(file):
@@ -789,6 +795,8 @@ def test_the_one_column_beside_the_ends_is_the_weight_whatever_it_is_called(file
         io.read_graph(several, columns=["from", "nobody"])
     with pytest.raises(io.FileFormatError, match="seems to hold distances"):
         io.read_similarity(file("from,to,distance\na,b,8.5\nb,c,2\n"))
+    with pytest.raises(io.FileFormatError, match="'squared_distance' seems to hold distances"):
+        io.read_similarity(file("from,to,squared_distance\na,b,8.5\nb,c,2\n"))
     with pytest.raises(io.FileFormatError, match=r"column .Abstand.* seems to hold distances"):
         io.read_similarity(file("Ort;Ziel;Abstand (m)\na;b;8,5\nb;c;2\nc;d;1\n"))
 
@@ -803,6 +811,25 @@ def test_anchors(file):
         io.read_anchors(path, ["a", "b"], 3)
     with pytest.raises(io.FileFormatError, match="two places"):
         io.read_anchors(file("a,0,0\na,1,1\n"), ["a"], 2)
+
+
+@pytest.mark.parametrize("called", ["CustomerID", "customer_id", "Customer Id", "Kunden-Nr."])
+def test_numbers_that_are_names_are_no_features(file, called):
+    found = io.read_similarity(
+        file(f"{called},age,income\n" + "".join(f"{7 * k},{k % 9},{k % 5}.5\n" for k in range(30)))
+    )
+    assert found.columns == ("age", "income")
+    assert found.names[:3] == ("0", "7", "14")
+    twice = f"{called},age,income\n" + "".join(f"{k // 2},{k % 9}.5,{k % 5}.5\n" for k in range(30))
+    assert io.read_similarity(file(twice)).columns[0] == called  # one that comes again names no row
+    assert io.read_features(file("acid,x\n1,2\n3,4\n5,6\n")).columns == ("acid", "x")
+
+
+def test_a_distance_of_a_point_to_itself_may_be_listed_where_it_is_zero(file):
+    """As a matrix is written row by row."""
+    found = io.read_distances(file("i,j,d\n1,1,0\n1,2,3\n2,1,3\n2,2,0\n1,3,4\n2,3,5\n3,3,0\n"))
+    assert found.distances.tolist() == [3, 4, 5]
+    assert "3 rows of a point with itself left out" in found.guess
 
 
 def test_one_triangle_of_a_named_similarity_matrix_is_enough(file):
@@ -837,7 +864,9 @@ def test_commas_between_thousands(file, monkeypatch, short):
     monkeypatch.setattr("quartic.io.tables._SHORT", short)
     shops = io.read_similarity(file('shop,revenue,area\ns1,"1,000",50\ns2,"12,345.5",60\ns3,950,70\n'))
     assert shops.X.tolist() == [[1000, 50], [12345.5, 60], [950, 70]]
-    assert "commas between thousands" in shops.guess
+    assert "between thousands: 1,000 is 1000" in shops.guess
+    swiss = io.read_similarity(file("name;chf\nA;1'000.50\nB;2’345’678\nC;7\n"))
+    assert swiss.X.ravel().tolist() == [1000.5, 2345678, 7]
     assert io.read_features(file("shop;a\ns1;1,000\ns2;2,5\n")).X.ravel().tolist() == [1, 2.5]
     mixed = io.read_features(file("shop;a;b\ns1;1,000;2.5\ns2;7;3.25\n"))
     assert mixed.X.tolist() == [[1000, 2.5], [7, 3.25]]

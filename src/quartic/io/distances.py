@@ -165,12 +165,14 @@ def _from_table(table: Table, given: Sequence[str] | None) -> DistanceTable:
     left = [table.title(column) for column in range(table.n_columns) if column not in roles.values()]
     found = DistanceTable(pairs, **columns, names=names, atoms=Structure.named(names), place=table.place)
     known = [column for role, column in columns.items() if column is not None and role != "weights"]
-    rows = np.flatnonzero(~np.all([np.isnan(column) for column in known], axis=0))
+    blank = np.all([np.isnan(column) for column in known], axis=0)
+    itself = (pairs[:, 0] == pairs[:, 1]) & np.all([column == 0 for column in known], axis=0)
+    rows = np.flatnonzero(~blank & ~itself)
     found = found.take(rows) if len(rows) < len(pairs) else found
     _check_rows(found, table.name, {role: table.title(column) for role, column in roles.items()})
     guess = f"{count(len(rows), 'pair')} of {len(names)} points ({table.layout}; {', '.join(said)})"
-    if len(rows) < len(pairs):
-        guess += f"; {count(len(pairs) - len(rows), 'row')} without a distance left out"
+    for out, why in ((blank, "without a distance"), (itself, "of a point with itself")):
+        guess += f"; {count(int(out.sum()), 'row')} {why} left out" if out.any() else ""
     if left:
         guess += f"; left out: {', '.join(left)}"
     return replace(found, guess=guess)

@@ -22,7 +22,7 @@ from quartic.io.graphs import (
     named_matrix,
     refuse_words,
 )
-from quartic.io.tables import CLEAR_ENDS, NAMES, SEPARATORS, Table, find_ends, plain, read_table_or_matrix
+from quartic.io.tables import CLEAR_ENDS, SEPARATORS, Table, find_ends, names_rows, read_table_or_matrix
 
 MATRIX_NAMES = ("X", "fea", "features", "data", "array")
 
@@ -153,7 +153,7 @@ def _title_text(table: Table, column: int) -> str:
 
 def _find_name_columns(table: Table, words: list[int]) -> list[int]:
     """Return the columns that name the rows, words first: those called so, or a first one of text; no name twice."""
-    called = [] if table.header is None else [k for k, name in enumerate(table.header) if plain(name) in NAMES]
+    called = [] if table.header is None else [k for k, name in enumerate(table.header) if names_rows(name)]
     first = [k for k in words[:1] if set(range(k)) <= set(called)]  # nothing but row numbers before it
     found = []
     for column in dict.fromkeys(sorted([*called, *first], key=lambda column: column not in words)):

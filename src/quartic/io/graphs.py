@@ -185,7 +185,7 @@ def _find_weight_column(table: Table, ends: tuple[int, int]) -> int | None:
     if named is not None and named not in ends:
         return named
     others = [k for k in range(table.n_columns) if k not in ends and table.is_numeric(k)]
-    if any(plain(header[k]) in DISTANCE for k in others):
+    if any(_seems_distance(header[k]) for k in others):
         return None  # refused later, with its name
     if len(others) > 1:
         two = ",".join(header[k] for k in ends)
@@ -197,14 +197,16 @@ def _find_weight_column(table: Table, ends: tuple[int, int]) -> int | None:
 
 
 def refuse_words(table: Table) -> None:
-    """Raise where a table of three columns or more has only words, which may be an edge list with kinds of edges."""
-    if table.n_columns < 3 or any(table.is_numeric(column) for column in range(table.n_columns)):
+    """Raise where a table has only words: numbers with a sign, or, in three columns, edges and their kinds."""
+    if any(table.is_numeric(column) for column in range(table.n_columns)):
         return
-    cells = table.sample[0]
-    shown = ", ".join(repr(cell[:40]) for cell in cells[:4]) + (", …" if len(cells) > 4 else "")
     for column in range(table.n_columns):
         if number := table.disguised(column):
             raise table.fault(0, f"{number!r} in {table.title(column)} is text; write plain numbers")
+    if table.n_columns < 3:
+        return
+    cells = table.sample[0]
+    shown = ", ".join(repr(cell[:40]) for cell in cells[:4]) + (", …" if len(cells) > 4 else "")
     raise table.fault(
         0,
         f"{shown}: all columns are words. An edge list has two columns of nodes, and weights, if any, are numbers; "
@@ -304,10 +306,14 @@ def _refuse_header(table: Table, pairs: NDArray[np.int64], names: tuple[str, ...
         )
 
 
+def _seems_distance(name: str) -> bool:
+    return plain(name) in DISTANCE or "distan" in plain(name)
+
+
 def _refuse_distances(table: Table, columns: list[int]) -> None:
     """Raise where the weights of a graph seem to be distances, which say the opposite."""
     for name in [] if table.header is None else [table.header[column] for column in columns]:
-        if plain(name) in DISTANCE:
+        if _seems_distance(name):
             raise table.fault(
                 -1,
                 f"column {name!r} seems to hold distances, a graph has similarities; rename it to weight if it does, "

@@ -46,7 +46,7 @@ _GROUPED = re.compile(r"[+-]?\d{1,3}([.\s]\d{3})+")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")  # or a number of three decimals
 _MILLIONS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3}){2,}")
 _DECIMAL_COMMA = re.compile(rf"([+-]?\d+|{_GROUPED.pattern}),\d+([eE][+-]?\d+)?")
-_COMMAS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")  # between thousands, in English
+_THOUSANDS_APART = re.compile(r"[+-]?\d{1,3}([,'’]\d{3})+(\.\d*)?")  # in English and in Switzerland
 _INTEGER = re.compile(r"[+-]?\d{1,400}")  # longer ones are names
 _WHOLE = re.compile(r"([+-]?\d+)\.0*")
 _FRACTION = re.compile(r"[+-]?\d*\.\d*")
@@ -364,9 +364,10 @@ def _read_text_table(name: str, content: bytes, guessed: str) -> Table:
     titles = f"{count(n_titles, 'line')} above left out" if n_titles else ""
     doubtful = None if comma or separator == "," else _find_doubtful_point(sample)
     points = f"decimal points: {doubtful} is {float(doubtful):g}" if doubtful else ""
-    thousands = not comma and any("," in cell and _COMMAS.fullmatch(cell) for row in sample for cell in row)
-    kinds = ["decimal commas" if comma else points, "commas between thousands" if thousands else ""]
-    kinds += ["attributes of networkx"] if attributes else []
+    cells = [] if comma or (separator == "," and b'"' not in content) else [cell for row in sample for cell in row]
+    apart = next(filter(_THOUSANDS_APART.fullmatch, cells), None)
+    thousands = f"between thousands: {apart} is {_number(apart, False):.12g}" if apart else ""
+    kinds = ["decimal commas" if comma else points, thousands, "attributes of networkx" if attributes else ""]
     layout = ", ".join(filter(None, [cut, named, titles, *kinds, guessed]))
     table = Table(name, columns, header, layout, comma, content, separator, attributes)
     if len(table) == 0:
@@ -595,14 +596,13 @@ def _number(text: str, decimal_comma: bool) -> float | None:
     """Return the number, NaN for a missing one, None for a word."""
     if text.lower() in _NO_NUMBER:
         return math.nan
-    if "," in text and not decimal_comma and _COMMAS.fullmatch(text):
-        text = text.replace(",", "")
     if decimal_comma and (_DECIMAL_COMMA.fullmatch(text) or _GROUPED.fullmatch(text)):
         text = re.sub(r"[.\s]", "", text).replace(",", ".")
     try:
         return float(text) if "_" not in text else None
     except ValueError:
-        return None
+        apart = not decimal_comma and _THOUSANDS_APART.fullmatch(text)
+        return float(re.sub("[,'’]", "", text)) if apart else None
 
 
 # -- names of columns -------------------------------------------------------------------------------------------------
@@ -627,10 +627,12 @@ DISTANCE = (
 )  # fmt: skip
 LOWER = ("lower", "low", "lo", "min", "lb", "lower_bound", "minimum")
 UPPER = ("upper", "high", "hi", "max", "ub", "upper_bound", "maximum")
+# Of the columns that name rows: these, and those that end in id, nr. or no. as a word, or in ID or Id.
 NAMES = (
     "", "id", "index", "name", "node", "point", "label", "key", "sample", "document", "unnamed: 0", "nr", "nr.", "no",
     "no.", "number", "nummer", "#",
 )  # fmt: skip
+_NAMED_ID = re.compile(r".+[ _.-](?i:id|nr\.?|no\.?)|.+[a-z]I[dD]")
 ALL_NAMES = frozenset({*(name for pair in ENDS for name in pair), *WEIGHT, *DISTANCE, *LOWER, *UPPER})
 KNOWN_NAMES = ALL_NAMES - {"a", "b", "u", "v", "d", "w", "da", "de"}  # these may as well be the names of nodes
 
@@ -638,6 +640,11 @@ KNOWN_NAMES = ALL_NAMES - {"a", "b", "u", "v", "d", "w", "da", "de"}  # these ma
 def plain(name: str) -> str:
     """Return the name of a column in small letters, without a unit in brackets."""
     return re.sub(r"\s*[\[(].*[\])]\s*$", "", name).strip().lower()
+
+
+def names_rows(title: str) -> bool:
+    """Tell whether a column called so names the rows, as an ``id`` or ``Customer Nr.`` does."""
+    return plain(title) in NAMES or _NAMED_ID.fullmatch(title.strip()) is not None
 
 
 def find_ends(header: Sequence[str], ends: Sequence[tuple[str, str]] = ENDS) -> tuple[int, int] | None:
