@@ -179,14 +179,22 @@ def _find_edge_columns(table: Table, given: Sequence[str] | None) -> tuple[int, 
 
 
 def _find_weight_column(table: Table, ends: tuple[int, int]) -> int | None:
-    """Return the column of the weights: called so, or the only one with numbers; raise where several could be."""
+    """Return the column of the weights: called so, or the only one with numbers.
+
+    Raise where several could be, or where they seem to be distances, which say the opposite.
+    """
     header = table.header or tuple(str(k + 1) for k in range(table.n_columns))
     named = find_column(header, WEIGHT)
     if named is not None and named not in ends:
         return named
     others = [k for k in range(table.n_columns) if k not in ends and table.is_numeric(k)]
-    if any(_seems_distance(header[k]) for k in others):
-        return None  # refused later, with its name
+    for name in (header[k] for k in others):
+        if plain(name) in DISTANCE or "distan" in plain(name):
+            raise table.fault(
+                -1,
+                f"column {name!r} seems to hold distances, a graph has similarities; rename it to weight if it does, "
+                "or use quartic locate",
+            )
     if len(others) > 1:
         two = ",".join(header[k] for k in ends)
         called = ", ".join(table.title(k) for k in others)
@@ -264,7 +272,6 @@ def _make_graph(A: sp.csr_array, names: tuple[str, ...], how: str) -> GraphTable
 
 def _edge_list(table: Table, first: int, second: int, weight: int | None, repeats: str | None) -> GraphTable:
     left = [column for column in range(table.n_columns) if column not in (first, second, weight)]
-    _refuse_distances(table, left)
     pairs, names = table.identities([first, second], "node")
     _refuse_header(table, pairs, names)
     weights = np.ones(len(pairs)) if weight is None else table.numbers([weight])[:, 0]
@@ -304,21 +311,6 @@ def _refuse_header(table: Table, pairs: NDArray[np.int64], names: tuple[str, ...
             f"{names[0]!r} and {names[1]!r} are in no other row: names of columns, or an edge? "
             "call the columns source,target, or add a first line that does",
         )
-
-
-def _seems_distance(name: str) -> bool:
-    return plain(name) in DISTANCE or "distan" in plain(name)
-
-
-def _refuse_distances(table: Table, columns: list[int]) -> None:
-    """Raise where the weights of a graph seem to be distances, which say the opposite."""
-    for name in [] if table.header is None else [table.header[column] for column in columns]:
-        if _seems_distance(name):
-            raise table.fault(
-                -1,
-                f"column {name!r} seems to hold distances, a graph has similarities; rename it to weight if it does, "
-                "or use quartic locate",
-            )
 
 
 def _symmetric_matrix(pairs: NDArray[np.int64], w: NDArray[np.float64], n: int) -> sp.csr_array:
