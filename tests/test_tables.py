@@ -797,8 +797,24 @@ def test_the_one_column_beside_the_ends_is_the_weight_whatever_it_is_called(file
         io.read_similarity(file("from,to,distance\na,b,8.5\nb,c,2\n"))
     with pytest.raises(io.FileFormatError, match="'squared_distance' seems to hold distances"):
         io.read_similarity(file("from,to,squared_distance\na,b,8.5\nb,c,2\n"))
+    assert io.read_graph(file("from,to,distance\na,b,8.5\nb,c,2\n"), columns=["1", "2"]).adjacency.nnz == 4  # as told
     with pytest.raises(io.FileFormatError, match=r"column .Abstand.* seems to hold distances"):
         io.read_similarity(file("Ort;Ziel;Abstand (m)\na;b;8,5\nb;c;2\nc;d;1\n"))
+
+
+def test_remarks_beside_anchors_are_no_coordinates(file):
+    found = io.read_anchors(file("point,x,y,remark,determined\na,1,2,fixed,yes\nb,3,4,,yes\n"), ["a", "b"], 2)
+    assert [place.tolist() for place in found.values()] == [[1, 2], [3, 4]]
+
+
+def test_no_command_is_named_that_does_not_read_the_file_either(file):
+    atoms, bounds = file("1\n\nH 0 0 0\n", "h.xyz"), file("1 2 3 3\n", "a.nmr")
+    for read in (io.read_similarity, io.read_graph, io.read_features, io.read_distances):
+        with pytest.raises(io.FileFormatError, match="this kind of file holds no ") as error:
+            read(atoms)
+        assert "use quartic locate" not in str(error.value)
+    with pytest.raises(io.FileFormatError, match="holds no graph and no features; use quartic locate"):
+        io.read_similarity(bounds)
 
 
 def test_anchors(file):

@@ -477,7 +477,7 @@ def read_anchors(path: str | os.PathLike[str], names: Sequence[str], dimension: 
         table = read_table(source)
     columns = list(range(1, table.n_columns))
     if table.header is not None:
-        columns = [column for column in columns if plain(table.header[column]) not in _NO_AXES]
+        columns = [k for k in columns if plain(table.header[k]) not in _NO_AXES and table.is_numeric(k)]
     if len(columns) != dimension:
         needed = f"{len(columns)} coordinates where {dimension} are needed (-d {dimension})"
         raise table.fault(0, f"{needed}; an anchor is point,{','.join(axis_names(dimension))}")

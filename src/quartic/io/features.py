@@ -214,7 +214,7 @@ def read_similarity(
             return features_of(source, columns)
         if as_ == "graph" or columns is not None or source.kind in GRAPHS:
             return graph_of(source, columns, repeats)
-        found = read_table_or_matrix(source, (*GRAPH_NAMES, *MATRIX_NAMES), "graph and no features; use quartic locate")
+        found = read_table_or_matrix(source, (*GRAPH_NAMES, *MATRIX_NAMES), "graph and no features")
         return _guess_table(found, repeats) if isinstance(found, Table) else _guess_matrix(found, source.name)
 
 

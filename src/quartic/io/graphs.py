@@ -106,7 +106,7 @@ def graph_of(source: Source, columns: Sequence[str] | None, repeats: str | None)
     """Return the graph in a source."""
     if source.kind in GRAPHS:
         return _read_by_networkx(source, repeats)
-    found = read_table_or_matrix(source, MATRIX_NAMES, "graph; use quartic locate")
+    found = read_table_or_matrix(source, MATRIX_NAMES, "graph")
     return graph_of_table(found, columns, repeats) if isinstance(found, Table) else graph_of_matrix(found, source.name)
 
 

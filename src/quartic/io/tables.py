@@ -225,7 +225,8 @@ class Table:
 def read_table_or_matrix(source: Source, names: tuple[str, ...], wanted: str) -> Any:
     """Return the table in a source, or its one matrix of numbers, by one of these names where there are several."""
     if source.kind in (*GRAPHS, "mdjeep", "atoms"):
-        raise FileFormatError(f"{source.name}: this kind of file holds no {wanted}")
+        cure = "; use quartic locate" if source.kind == "mdjeep" else ""
+        raise FileFormatError(f"{source.name}: this kind of file holds no {wanted}{cure}")
     return read_table(source) if source.kind in TABLES else one_matrix(source, names)
 
 
