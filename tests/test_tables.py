@@ -919,6 +919,10 @@ def test_edge_lists_are_never_taken_for_features_in_silence(file):
     with pytest.raises(io.FileFormatError, match=r"the ends of edges, or features.* --as graph or --as features"):
         io.read_similarity(file(accounts))  # numbers with gaps between them
     assert io.read_similarity(file(accounts), "graph").adjacency.nnz == 2 * len(ends)
+    maths = [88, 45, 50, 54, 50, 88, 92, 74, 42, 45, 59, 65, 77, 68, 55, 49, 81, 84, 41, 46]
+    reading = [67, 63, 93, 71, 65, 65, 79, 75, 50, 84, 85, 97, 87, 57, 59, 78, 79, 81, 92, 57]  # a third is in both
+    marks = "maths,reading\n" + "".join(f"{one},{two}\n" for one, two in zip(maths, reading, strict=True))
+    assert isinstance(io.read_similarity(file(marks)), io.FeatureTable)
     # rows that are numbered, and ages, are no edges
     people = "\n".join(f"{k},{20 + k % 50},{k / 7}" for k in range(1, 90))
     assert isinstance(io.read_similarity(file("id,age,height\n" + people)), io.FeatureTable)

@@ -287,7 +287,8 @@ def _guess_by_integers(table: Table, repeats: str | None) -> GraphTable | Featur
         # neither column numbers the rows, and both speak of the same things
         shared = [len(np.unique(column)) for column in pairs.T]
         both = sum(shared) - len(names)
-        if once and apart and max(shared) < len(pairs) and 5 * both >= min(shared):
+        enough = 0.2 if gapless else 0.5
+        if once and apart and max(shared) < len(pairs) and both >= enough * min(shared):
             raise _ambiguity(table, "the first two columns are whole numbers: the ends of edges, or features?")
         return features_of_table(table)
     if apart and (repeats is not None or (once and (gapless or table.n_columns == 2))):
