@@ -250,14 +250,13 @@ def _guess_table(table: Table, repeats: str | None) -> GraphTable | FeatureTable
 
 def _guess_by_names(table: Table, words: list[int], repeats: str | None) -> GraphTable | FeatureTable:
     """Two columns of words are the ends of edges if they have words in common, and few rows the same two."""
-    only = table.n_columns <= 3
     left, right = (set(table.words(column)) for column in words[:2])
     common = len(left & right)
-    if only and table.n_columns == 2:
+    if table.n_columns == 2:
         if len(left | right) < 2 * len(table):  # some word stands there more than once
             return graph_of_table(table, None, repeats)
         raise table.fault(0, "two columns of words, none of which comes again: no graph, and no numbers")
-    if only and words[:2] == [0, 1]:
+    if table.n_columns == 3 and words[:2] == [0, 1]:
         if common:
             return graph_of_table(table, None, repeats)
         why = "two columns of words that have none in common, and one of numbers: a graph, or features?"
@@ -288,10 +287,9 @@ def _guess_by_integers(table: Table, repeats: str | None) -> GraphTable | Featur
         shared = [len(np.unique(column)) for column in pairs.T]
         both = sum(shared) - len(names)
         enough = 0.2 if gapless else 0.5
-        if once and apart and max(shared) < len(pairs) and both >= enough * min(shared):
-            raise _ambiguity(table, "the first two columns are whole numbers: the ends of edges, or features?")
-        return features_of_table(table)
-    if apart and (repeats is not None or (once and (gapless or table.n_columns == 2))):
+        if not (once and apart and max(shared) < len(pairs) and both >= enough * min(shared)):
+            return features_of_table(table)
+    elif apart and (repeats is not None or (once and (gapless or table.n_columns == 2))):
         return graph_of_table(table, None, repeats)
     raise _ambiguity(table, "the first two columns are whole numbers: the ends of edges, or features?")
 
