@@ -795,8 +795,9 @@ def test_the_one_column_beside_the_ends_is_the_weight_whatever_it_is_called(file
         io.read_graph(several, columns=["from", "nobody"])
     with pytest.raises(io.FileFormatError, match="seems to hold distances"):
         io.read_similarity(file("from,to,distance\na,b,8.5\nb,c,2\n"))
-    with pytest.raises(io.FileFormatError, match="'squared_distance' seems to hold distances"):
-        io.read_similarity(file("from,to,squared_distance\na,b,8.5\nb,c,2\n"))
+    for name in ("squared_distance", "Abstand in mm", "Entfernung km"):
+        with pytest.raises(io.FileFormatError, match=f"'{name}' seems to hold distances"):
+            io.read_similarity(file(f"from,to,{name}\na,b,8.5\nb,c,2\n"))
     assert io.read_graph(file("from,to,distance\na,b,8.5\nb,c,2\n"), columns=["1", "2"]).adjacency.nnz == 4  # as told
     with pytest.raises(io.FileFormatError, match=r"column .Abstand.* seems to hold distances"):
         io.read_similarity(file("Ort;Ziel;Abstand (m)\na;b;8,5\nb;c;2\nc;d;1\n"))
@@ -846,6 +847,13 @@ def test_a_distance_of_a_point_to_itself_may_be_listed_where_it_is_zero(file):
     found = io.read_distances(file("i,j,d\n1,1,0\n1,2,3\n2,1,3\n2,2,0\n1,3,4\n2,3,5\n3,3,0\n"))
     assert found.distances.tolist() == [3, 4, 5]
     assert "3 rows of a point with itself left out" in found.guess
+
+
+@pytest.mark.parametrize("ends", ["sender,recipient", "Absender,Empfänger", "caller,callee", "citing,cited"])
+def test_lists_of_mails_and_calls_are_graphs(file, ends):
+    found = io.read_similarity(file(f"{ends},day,subject\na,b,Mon,hi\nb,c,Tue,re: hi\nc,a,Mon,news\na,b,Tue,hi\n"))
+    assert found.names == ("a", "b", "c")
+    assert "no weights); 1 repeated edge: once (--repeats sum adds them up); left out: column 'day'" in found.guess
 
 
 def test_one_triangle_of_a_named_similarity_matrix_is_enough(file):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -189,7 +190,7 @@ def _find_weight_column(table: Table, ends: tuple[int, int]) -> int | None:
         return named
     others = [k for k in range(table.n_columns) if k not in ends and table.is_numeric(k)]
     for name in (header[k] for k in others):
-        if plain(name) in DISTANCE or "distan" in plain(name):
+        if plain(name) in DISTANCE or re.search("distan|abstand|entfernung", plain(name)):
             raise table.fault(
                 -1,
                 f"column {name!r} seems to hold distances, a graph has similarities; rename it to weight if it does, "
@@ -288,8 +289,8 @@ def _edge_list(table: Table, first: int, second: int, weight: int | None, repeat
     A = _symmetric_matrix(ordered[kept], weights[kept], len(names))
     said = f"({table.layout}; ends in {table.title(first)} and {table.title(second)}"
     said += ", no weights)" if weight is None else f", weights in {table.title(weight)})"
-    if repeats is not None and len(kept) < len(pairs):
-        said += f"; {count(len(pairs) - len(kept), 'repeated edge')}: {repeats}"
+    if len(kept) < len(pairs):
+        said += f"; {count(len(pairs) - len(kept), 'repeated edge')}: {repeats or 'once (--repeats sum adds them up)'}"
     if left:
         said += f"; left out: {', '.join(table.title(column) for column in left)}"
     return _make_graph(A, names, said)

@@ -615,6 +615,8 @@ ENDS = (
     ("atom1", "atom2"), ("id1", "id2"), ("person1", "person2"), ("name1", "name2"), ("start", "end"),
     ("von", "nach"), ("von", "zu"), ("quelle", "ziel"), ("knoten1", "knoten2"), ("punkt1", "punkt2"),
     ("de", "vers"), ("source", "cible"), ("origine", "destination"), ("origen", "destino"), ("desde", "hasta"),
+    ("sender", "recipient"), ("sender", "receiver"), ("absender", "empfänger"), ("caller", "callee"),
+    ("follower", "followee"), ("citing", "cited"), ("author1", "author2"), ("parent", "child"),
     ("da", "a"), ("de", "a"), ("u", "v"), ("a", "b"),
 )  # fmt: skip
 CLEAR_ENDS = ENDS[:-4]
