@@ -85,6 +85,17 @@ def test_proposition_4_gram_mirror_to_ten_digits(shape, rank):
             assert residual(GramKernel(alpha, beta, sigma), V * scale) <= 1e-10, (alpha, beta, sigma, scale)
 
 
+@pytest.mark.parametrize("small", [1e-2, 1e-5, 1e-7, 1e-9])
+def test_gram_mirror_keeps_the_digits_of_small_singular_values(small):
+    """VᵀV alone has lost those of 1e-7 beside 1; with α = 0 each μ is the root of βμ³ + σμ = η for itself."""
+    rng = np.random.default_rng(0)
+    Q, P = np.linalg.qr(rng.standard_normal((30, 2)))[0], np.linalg.qr(rng.standard_normal((2, 2)))[0]
+    eta, sigma = np.array([1.0, small]), 1e-6 * small
+    mu = np.diag(Q.T @ GramKernel(0.0, 1.0, sigma).mirror(Q * eta @ P.T) @ P)
+    # V itself is known to eps·‖V‖, and so is its least singular value; μ has a third of that relative error
+    np.testing.assert_allclose(mu**3 + sigma * mu, eta, rtol=1e-14 / small + 1e-12)
+
+
 def test_mirror_of_zero_is_zero():
     for kernel, penalty in itertools.product(KERNELS, [Zero(), Ridge(1.0)]):
         assert not kernel.mirror(np.zeros((4, 3)), penalty).any()

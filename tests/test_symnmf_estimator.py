@@ -379,6 +379,7 @@ def test_negative_similarities_keep_nodes_apart():
         ({"alpha": 1.0}, np.eye(4), ValueError, "alpha = 1.0 is the weight of"),
         ({"random_state": "one"}, np.eye(4), TypeError, "random_state"),
         ({"n_jobs": 1.5}, np.eye(4), ValueError, "n_jobs must be an integer, or None"),
+        ({"n_jobs": 0}, np.eye(4), ValueError, "n_jobs must be an integer, or None, and not 0"),
         ({"callback": 3}, np.eye(4), ValueError, "callback"),
         ({"max_iter": True}, np.eye(4), ValueError, "max_iter"),
         (

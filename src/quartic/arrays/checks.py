@@ -144,11 +144,10 @@ def check_count(value: Any, name: str, at_least: int = 1) -> int:
     return int(value)
 
 
-def check_integer(value: Any, name: str, least: int | None = None, more: str = "") -> None:
+def check_integer(value: Any, name: str, least: int, more: str = "") -> None:
     """Raise unless the setting ``value`` is an integer of at least ``least``; ``more`` is what else it may be."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or (least is not None and value < least):
-        at_least = "" if least is None else f" of at least {least}"
-        raise ValueError(f"{name} must be an integer{at_least}{more}, got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}{more}, got {value!r}")
 
 
 def check_choice(value: Any, name: str, words: Iterable[str], otherwise: bool = False) -> None:
@@ -161,6 +160,19 @@ def check_callback(callback: Any) -> None:
     """Raise unless the setting ``callback`` can be called, or is None."""
     if callback is not None and not callable(callback):
         raise ValueError(f"callback must be a function of one argument, or None, got {callback!r}")
+
+
+def check_estimator(model: Any) -> None:
+    """Raise an error that names the first of the settings that all estimators have which makes no sense."""
+    for name, least in (("n_components", 1), ("n_init", 1), ("max_iter", 0)):
+        check_integer(getattr(model, name), name, least)
+    jobs = model.n_jobs
+    if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, Integral) or jobs == 0):
+        raise ValueError(f"n_jobs must be an integer, or None, and not 0, got {jobs!r}")
+    check_number(model.tol, "tol", zero=True)
+    if model.max_time is not None:
+        check_number(model.max_time, "max_time", cure="; None is no limit")
+    check_callback(model.callback)
 
 
 def working_dtype(dtype: np.dtype[Any]) -> type[np.floating[Any]]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from quartic.arrays import Array, RandomState, astype, check_number, float_type, norm, random_generator
+from quartic.arrays.checks import check_callback
 from quartic.arrays.threads import one_blas_thread
 from quartic.compiled.clock import solving_time
 from quartic.core.checkpoint import Keeper, check_folder
@@ -117,6 +118,7 @@ def minimize(
     started = solving_time()
     Problem.check(problem)
     _check_limits(tol, reference, max_iter, max_time)
+    check_callback(callback)
     chosen = choose_solver(solver, problem)
     if checkpoint is not None:
         check_folder(checkpoint)
