@@ -8,7 +8,7 @@ import pytest
 
 from quartic import Problem, minimize
 from quartic.kernels import EuclideanKernel, GramKernel, NormKernel
-from quartic.losses import Anchored, Completion, Distances, LeastSquares, Line, Quadratic, RawStress, Rectangular
+from quartic.losses import Anchored, Completion, Distances, LeastSquares, Line, Point, Quadratic, RawStress, Rectangular
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge
 from quartic.polynomials import real_roots_of_cubic
 from quartic.solvers import ADMM, LBFGS, SOLVERS, NoLips, Solver, State
@@ -55,6 +55,34 @@ def test_roots_of_cubics_of_any_scale_without_overflow(size, tail):
     ]:
         for x in real_roots_of_cubic(*coefficients):
             assert math.isfinite(x)
+
+
+# -- what is claimed -------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Hopeful(Solver):
+    """Gradient descent whose points carry a millionth of the gradient, as if what they carry had drifted."""
+
+    name = "hopeful"
+
+    def step(self, problem, state):
+        new = problem.loss.at(state.point.X - 0.05 * state.point.gradient)
+        return State(Point(new.X, new.value, 1e-6 * new.gradient))
+
+
+def test_convergence_is_believed_of_a_fresh_gradient_only():
+    loss, X0 = LeastSquares(np.diag([3.0, 2.0, 1.0])), np.ones((3, 2)) + np.eye(3, 2)
+    result = minimize(Problem(loss), X0, solver=Hopeful(), tol=1e-3)
+    assert result.success
+    assert result.n_iter > 5
+    assert np.linalg.norm(loss.gradient(result.X)) <= 1e-3 * np.linalg.norm(loss.gradient(X0))
+
+
+def test_the_trust_region_grows_where_its_model_is_good():
+    """Its first radius is a quarter of ‖X0‖: from a start this small it must double twenty times to get anywhere."""
+    loss, X0 = LeastSquares(np.diag([3.0, 2.0, 1.0])), 1e-6 * (np.ones((3, 2)) + np.eye(3, 2))
+    assert minimize(Problem(loss), X0, solver="tr", tol=1e-6, max_iter=100).success
 
 
 # -- above the best ---------------------------------------------------------------------------------------------------
