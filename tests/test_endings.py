@@ -8,7 +8,19 @@ import pytest
 
 from quartic import Problem, minimize
 from quartic.kernels import EuclideanKernel, GramKernel, NormKernel
-from quartic.losses import Anchored, Completion, Distances, LeastSquares, Line, Point, Quadratic, RawStress, Rectangular
+from quartic.losses import (
+    Anchored,
+    Completion,
+    Distances,
+    LeastSquares,
+    Line,
+    Point,
+    Quadratic,
+    RawStress,
+    Rectangular,
+    Robust,
+    Smooth,
+)
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge
 from quartic.polynomials import real_roots_of_cubic
 from quartic.solvers import ADMM, LBFGS, SOLVERS, NoLips, Solver, State
@@ -83,6 +95,31 @@ def test_the_trust_region_grows_where_its_model_is_good():
     """Its first radius is a quarter of ‖X0‖: from a start this small it must double twenty times to get anywhere."""
     loss, X0 = LeastSquares(np.diag([3.0, 2.0, 1.0])), 1e-6 * (np.ones((3, 2)) + np.eye(3, 2))
     assert minimize(Problem(loss), X0, solver="tr", tol=1e-6, max_iter=100).success
+
+
+# -- at X = 0 ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("penalty", [None, Ridge(0.1), Nonnegative(), NonnegativeRidge(0.1)], ids=str)
+@pytest.mark.parametrize("kind", ["robust", "smooth"])
+def test_a_first_step_as_long_as_x_itself_does_not_end_in_the_saddle_at_zero(kind, penalty):
+    """From equal rows the gradient is parallel to X: a step of X's own length leads to 0 exactly."""
+    if kind == "robust":
+        loss = Robust(np.full((4, 4), 0.6), "pseudo-huber", 50.0)
+    else:
+        loss = Smooth(lambda X: 0.5 * np.sum((X @ X.T - 0.6) ** 2), lambda X: (X @ X.T - 0.6) @ X, n=4)
+    result = minimize(Problem(loss, penalty), np.full((4, 1), 1.2), solver="lbfgs", tol=1e-6)
+    assert result.success
+    np.testing.assert_allclose(result.X**2, 0.6 - (0.0125 if penalty in (Ridge(0.1), NonnegativeRidge(0.1)) else 0.0))
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "ncg", "scaledgd"])
+def test_a_run_that_is_led_to_the_saddle_at_zero_says_so(solver):
+    """On the line from an eigenvector to zero, 0 is lowest; XᵀX has no inverse there."""
+    saddle = Quadratic(None, np.diag([1.0, -1.0]))
+    result = minimize(Problem(saddle), np.array([[1.0], [0.0]]), solver=solver, tol=1e-6)
+    assert (result.status, result.X.any()) == ("stalled", False)
+    assert "a saddle from which the objective falls" in result.message
 
 
 # -- above the best ---------------------------------------------------------------------------------------------------

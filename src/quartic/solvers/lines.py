@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from quartic.arrays import Array, inner
+from quartic.arrays import Array, inner, is_zero
 from quartic.core.problem import Problem
 from quartic.losses import Point
 from quartic.solvers.base import State
@@ -33,8 +33,18 @@ def search_line(problem: Problem, p: Point, D: Array, upper: float = math.inf) -
 
     Armijo's rule from t = 1. Each trial knows its remainder, Ψ(X + tD) − Ψ(X) − t·slope ≈ ½κt², without cancellation,
     so that the next one goes to the minimiser −slope/κ of that parabola; once more also after a success that
-    promises to be far too short, as first steps are.
+    promises to be far too short, as first steps are. One that ends at X = 0, a saddle as a rule, is cut short by a tenth
+    where that is lower.
     """
+    found = _descend(problem, p, D, upper)
+    if found is None or not is_zero(found[0].X):
+        return found
+    short = 0.9 * found[1]
+    near = problem.loss.at(p.X + short * D)
+    return (near, short) if problem.objective(near) < problem.objective(found[0]) else found
+
+
+def _descend(problem: Problem, p: Point, D: Array, upper: float) -> tuple[Point, float] | None:
     upper = float(upper)  # on a device it may be under way
     t, best = min(1.0, upper), None
     for _ in range(_TRIALS):
