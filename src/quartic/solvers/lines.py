@@ -33,7 +33,7 @@ def search_line(problem: Problem, p: Point, D: Array, upper: float = math.inf) -
 
     Armijo's rule from t = 1. Each trial knows its remainder, Ψ(X + tD) − Ψ(X) − t·slope ≈ ½κt², without cancellation,
     so that the next one goes to the minimiser −slope/κ of that parabola; once more also after a success that
-    promises to be far too short, as first steps are. One that ends at X = 0, a saddle as a rule, is cut short by a tenth
+    promises to be far too short, as first steps are. One that ends at X = 0, a saddle as a rule, is cut by a tenth
     where that is lower.
     """
     found = _descend(problem, p, D, upper)
