@@ -1,5 +1,6 @@
 """The loop and the first solvers: the convergence theorem, stopping, interrupts, checkpoints, errors."""
 
+import dataclasses
 import itertools
 import math
 import subprocess
@@ -400,6 +401,16 @@ def test_foreign_checkpoints_are_refused_and_left_alone(tmp_path):
     np.savez(path, header=np.array('{"format": "quartic checkpoint 99", "run": {}, "numbers": {}}'))
     with pytest.raises(ValueError, match="checkpoint 99"):
         minimize(planted(), rank=3, checkpoint=path, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("part", "other"), [("penalty", {"penalty": NonnegativeL1(0.1)}), ("kernel", {"kernel": NormKernel(7.0, 1.0)})]
+)
+def test_a_checkpoint_of_another_penalty_or_kernel_is_refused(tmp_path, part, other):
+    given = {"rank": 3, "solver": "inertial", "checkpoint": tmp_path / "run.npz", "random_state": 0}
+    minimize(dataclasses.replace(planted(), kernel=NormKernel(6.0, 1.0)), max_iter=3, **given)
+    with pytest.raises(ValueError, match=f"another run: its {part}"):
+        minimize(dataclasses.replace(planted(), **{"kernel": NormKernel(6.0, 1.0)} | other), **given)
 
 
 # -- errors -----------------------------------------------------------------------------------------------------------

@@ -156,25 +156,6 @@ def check_choice(value: Any, name: str, words: Iterable[str], otherwise: bool = 
         raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, got {value!r}")
 
 
-def check_callback(callback: Any) -> None:
-    """Raise unless the setting ``callback`` can be called, or is None."""
-    if callback is not None and not callable(callback):
-        raise ValueError(f"callback must be a function of one argument, or None, got {callback!r}")
-
-
-def check_estimator(model: Any) -> None:
-    """Raise an error that names the first of the settings that all estimators have which makes no sense."""
-    for name, least in (("n_components", 1), ("n_init", 1), ("max_iter", 0)):
-        check_integer(getattr(model, name), name, least)
-    jobs = model.n_jobs
-    if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, Integral) or jobs == 0):
-        raise ValueError(f"n_jobs must be an integer, or None, and not 0, got {jobs!r}")
-    check_number(model.tol, "tol", zero=True)
-    if model.max_time is not None:
-        check_number(model.max_time, "max_time", cure="; None is no limit")
-    check_callback(model.callback)
-
-
 def working_dtype(dtype: np.dtype[Any]) -> type[np.floating[Any]]:
     """Return the type we compute in: float32 stays, everything else becomes float64."""
     return np.float32 if dtype == np.dtype(np.float32) else np.float64

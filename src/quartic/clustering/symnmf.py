@@ -18,7 +18,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from quartic.arrays import Array, RandomState, check_number, is_torch, namespace, random_generator, to_host
-from quartic.arrays.checks import check_choice, check_estimator, check_integer
+from quartic.arrays.checks import check_choice, check_integer
 from quartic.arrays.threads import limited_to, one_blas_thread, share_of
 from quartic.clustering.known import Known, anchor, link, read_known, spread_labels
 from quartic.clustering.many import start_of_many
@@ -35,6 +35,7 @@ from quartic.clustering.similarity_input import (
 from quartic.core.loop import Progress, minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result
+from quartic.core.stopping import check_estimator
 from quartic.graphs.inputs import names_of
 from quartic.graphs.normalization import KINDS
 from quartic.init import random_start, spectral_start

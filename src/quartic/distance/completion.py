@@ -15,10 +15,11 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quartic.arrays import Array, RandomState, check_number
-from quartic.arrays.checks import check_choice, check_estimator
+from quartic.arrays.checks import check_choice
 from quartic.arrays.threads import one_blas_thread
 from quartic.core.loop import Progress
 from quartic.core.result import Result
+from quartic.core.stopping import check_estimator
 from quartic.datasets import pair_distances
 from quartic.distance.component import Settings
 from quartic.distance.data import (
