@@ -1,6 +1,7 @@
 """The loop and the first solvers: the convergence theorem, stopping, interrupts, checkpoints, errors."""
 
 import dataclasses
+import io
 import itertools
 import math
 import subprocess
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 import quartic
 from quartic import Problem, minimize
 from quartic.core import loop
+from quartic.core.progress import progress_bar
 from quartic.kernels import EuclideanKernel, GramKernel, NormKernel
 from quartic.losses import Distances, FullLeastSquares, LeastSquares, RawStress
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
@@ -517,6 +519,16 @@ def test_verbose_shows_a_bar_and_silence_is_silent(capsys):
     assert capsys.readouterr() == ("", "")
     minimize(planted(), rank=3, random_state=0, verbose=True)
     assert "objective" in capsys.readouterr().out
+
+
+def test_the_bar_shows_no_numbers_before_there_are_any():
+    from rich.console import Console
+
+    shown = io.StringIO()
+    with progress_bar(Console(file=shown, force_terminal=True, width=120)) as show:
+        minimize(planted(), rank=3, random_state=0, callback=show)
+    assert "objective" in shown.getvalue()
+    assert "nan" not in shown.getvalue()
 
 
 @pytest.mark.parametrize("number", [np.float32(1e-3), np.float64(1e-3), np.int64(0), 0, 1])

@@ -20,7 +20,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import quartic
-from quartic import SymNMF, graphs
+from quartic import DistanceCompletion, SymNMF, graphs
 from quartic.datasets import DatasetNotFound, karate, load_similarity, planted_graph
 from quartic.metrics import ari, clustering_accuracy
 from quartic.penalties import L1, NonnegativeRidge
@@ -354,6 +354,13 @@ def test_negative_similarities_keep_nodes_apart():
 
 
 # -- errors -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_infinite_max_time_is_no_limit():
+    """As `minimize` takes it, which has always done so."""
+    M = np.kron(np.eye(3), np.ones((4, 4)))
+    assert SymNMF(3, max_time=np.inf).fit(M).result_.success
+    assert DistanceCompletion(2, metric="euclidean", max_time=np.inf).fit(np.eye(4, 2)).result_.success
 
 
 @pytest.mark.parametrize(
