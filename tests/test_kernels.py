@@ -13,7 +13,7 @@ from gram_appendix import cardano, solve_subproblem_by_nolips
 from quartic.diagnostics import CheckFailed, check_mirror, check_relative_smoothness
 from quartic.kernels import EuclideanKernel, GramKernel, NormKernel
 from quartic.kernels.gram import solve_subproblem
-from quartic.losses import FullLeastSquares, LeastSquares
+from quartic.losses import FullLeastSquares, LeastSquares, RawStress
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
 from quartic.polynomials import real_roots_of_cubic, unit_cubic_root
 from strategies import losses, seeds, symmetric
@@ -234,6 +234,12 @@ def test_float32_stays_float32():
 def test_bad_constants(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("kind", [NormKernel, GramKernel])
+def test_a_loss_that_no_quartic_kernel_bounds_is_refused_by_name(kind):
+    with pytest.raises(ValueError, match="RawStress has no finite smoothness"):
+        kind.for_loss(RawStress([[0, 1], [1, 2]], [1.0, 1.0]))
 
 
 def test_euclidean_kernel_has_no_constants():
