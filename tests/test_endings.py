@@ -124,6 +124,17 @@ def test_a_run_that_is_led_to_the_saddle_at_zero_says_so(solver):
     assert "a saddle from which the objective falls" in result.message
 
 
+@pytest.mark.parametrize("penalty", [None, Ridge(0.1)], ids=str)
+@pytest.mark.parametrize("solver", ["lbfgs", "ncg", "tr", "scaledgd"])
+def test_next_to_nothing_is_no_more_believed_than_zero(solver, penalty):
+    """From an eigenvector the first line leads to X of 1e-16; what round-off has added leads on to the minimum."""
+    path = LeastSquares(-np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]))
+    rho = 0.0 if penalty is None else penalty.weight
+    result = minimize(Problem(path, penalty), np.array([[1.0], [math.sqrt(2)], [1.0]]), solver=solver, tol=1e-6)
+    assert result.success
+    assert result.objective == pytest.approx(2 - 0.5 * (math.sqrt(2) - rho / 2) ** 2)  # λ = √2 is fitted, less ρ/2
+
+
 # -- above the best ---------------------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from quartic.arrays import Array, astype, check_number, float_type, inner, is_zero, norm, to_host
+from quartic.arrays import Array, astype, check_number, float_type, inner, norm, to_host
 from quartic.arrays.checks import check_integer
 from quartic.core.problem import Problem
 from quartic.core.result import Status
@@ -178,8 +178,9 @@ class Stopping:
         return End(Status.NON_FINITE, where, judged=judged)
 
     def _at_saddle(self, point: Point) -> bool:
-        """Tell whether the point is zero and no answer: stationarity vanishes there whatever the data."""
-        return is_zero(point.X) and self._falls_from_zero
+        """Tell whether X is no answer, being zero or next to nothing: stationarity vanishes at 0 whatever the data."""
+        length = self.problem.loss.gradient_norm_at_zero * norm(point.X) ** 2
+        return length <= _SMALL**2 * abs(float(point.value)) and self._falls_from_zero
 
     @cached_property
     def _has_no_minimiser(self) -> bool:
