@@ -179,8 +179,8 @@ class Stopping:
 
     def _at_saddle(self, point: Point) -> bool:
         """Tell whether X is no answer, being zero or next to nothing: stationarity vanishes at 0 whatever the data."""
-        length = self.problem.loss.gradient_norm_at_zero * norm(point.X) ** 2
-        return length <= _SMALL**2 * abs(float(point.value)) and self._falls_from_zero
+        linear = self.problem.loss.gradient_norm_at_zero * norm(point.X) ** 2  # bounds |⟨∇F(0), XXᵀ⟩|
+        return linear <= _SMALL**2 * abs(float(point.value)) and self._falls_from_zero
 
     @cached_property
     def _has_no_minimiser(self) -> bool:
