@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from quartic.arrays import Array, RandomState, astype, check_number, float_type, norm, random_generator
-from quartic.arrays.checks import check_callback
 from quartic.arrays.threads import one_blas_thread
 from quartic.compiled.clock import solving_time
 from quartic.core.checkpoint import Keeper, check_folder
@@ -120,8 +119,7 @@ def minimize(
     check_number(tol, "tol", zero=True)
     if reference is not None and not callable(reference):
         check_number(reference, "reference", zero=True)
-    check_limits(max_iter, max_time)
-    check_callback(callback)
+    check_limits(max_iter, max_time, callback)
     chosen = choose_solver(solver, problem)
     if checkpoint is not None:
         check_folder(checkpoint)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
@@ -230,7 +229,7 @@ class Settings:
     noise: float | None = None
     deadline: float = np.inf
     callback: Callable[[Progress], object] | None = None
-    interrupted: threading.Event = field(default_factory=threading.Event)  # set when a run was told to stop
+    told: list[Status] = field(default_factory=list)  # what ended a run that was told to stop: Ctrl-C or the callback
 
     def __reduce__(self) -> Any:  # who watches and interrupts here does not do so in another process
         return Settings, tuple(getattr(self, each.name) for each in fields(self)[:-2])
@@ -245,7 +244,7 @@ class Settings:
 
     def stopped(self) -> bool:
         """Tell whether it was told to stop, by Ctrl-C or by the callback."""
-        return self.interrupted.is_set()
+        return bool(self.told)
 
 
 @dataclass(frozen=True)
@@ -331,7 +330,7 @@ class Search:
             callback=_join_callbacks(effort, beat), verbose=effort.verbose,
         )  # fmt: skip
         if result.status is Status.INTERRUPTED:
-            effort.interrupted.set()
+            effort.told.append(result.status)
         self.n_iter += result.n_iter
         self.n_products += result.n_products
         X = to_host(result.X)
@@ -435,7 +434,7 @@ def _join_callbacks(effort: Settings, beat: float | None) -> Callable[[Progress]
         try:
             callback(progress)
         except StopIteration:
-            effort.interrupted.set()
+            effort.told.append(Status.CALLBACK)
             raise
         if look is not None:
             look(progress)
