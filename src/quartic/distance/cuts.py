@@ -25,6 +25,8 @@ FLAT = 0.1
 _PIECES, _PLANES, _ENUMERATED = 2000, 3000, 40
 # A point with more than so many times d + 1 distances is not looked at by itself.
 _HANGS = 4
+# Points lie within a smaller space where they extend beyond it by no more than this share.
+_NO_EXTENT = 1e-9
 # Points in a hyperplane of a well-linked graph are looked for if they are this share of all: among so many points, in
 # so many hyperplanes. Exact ones lie in a slab of the first thickness (a smooth curve has few of its points in it),
 # noisy ones in one of up to the second, which is also how thin a flat set for one point is.
@@ -129,7 +131,11 @@ def find_cuts(graph: PairGraph, X: Array, rng: np.random.Generator) -> list[Cut]
     A = graph.matrix
     seen: set[bytes] = set()
     cuts = []
-    for count, mask in enumerate(_pieces(graph, A, X, bodies)):
+    _, extent, axes = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
+    k = max(
+        1, int(np.count_nonzero(extent > _NO_EXTENT * extent[0]))
+    )  # flat points may turn about walls of their space
+    for count, mask in enumerate(_pieces(graph, A, X if k == d else X @ axes[:k].T, bodies)):
         if count == _PIECES:
             break
         mask = mask if 2 * np.count_nonzero(mask) <= n else ~mask
@@ -354,7 +360,10 @@ def _cut(graph: PairGraph, X: Array, mask: Mask) -> Cut | None:
     if len(boundary) < d:
         return None
     center = X[boundary].mean(axis=0)
-    normal = np.linalg.svd(X[boundary] - center)[2][-1]
+    _, extent, axes = np.linalg.svd(X[boundary] - center)
+    normal, across = axes[-1], axes[np.count_nonzero(extent > _NO_EXTENT * extent[0]) :]
+    if len(across) > 1:  # the piece turns about the boundary: of all its hyperplanes that which moves most
+        normal = np.linalg.svd((X[piece] - center) @ across.T)[2][0] @ across
     height = (X[piece] - center) @ normal
     thickness = (X[ends] - center) @ normal
     squared = np.sum((X[piece[owner]] - X[ends]) ** 2, axis=1)

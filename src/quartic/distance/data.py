@@ -17,6 +17,7 @@ from quartic.core.units import exponent, shifted
 from quartic.distance.graph import mask_of
 from quartic.distributed.inputs import is_dask_frame
 from quartic.losses.blocks.dask_distances import DaskDistances
+from quartic.losses.devices import to_scipy
 from quartic.losses.pairs.input import check_column, check_pairs, each_once, survey
 
 # Points are one where their distance is this share of all (half the root of round-off: squares cannot tell it from 0),
@@ -181,6 +182,13 @@ def keys_of(pairs: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     """Return a number for each pair, which sorts them by row."""
     keys: NDArray[np.int64] = pairs[:, 0] * n + pairs[:, 1]
     return keys
+
+
+def read_array(given: Any) -> Any:
+    """Return tensors as NumPy or SciPy arrays, and masked arrays with NaN where an entry is masked."""
+    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+        return given.astype(np.float64).filled(np.nan)
+    return to_scipy(given)
 
 
 def number_points(pairs: Any) -> tuple[Any, NDArray[Any] | None]:

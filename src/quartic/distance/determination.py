@@ -453,4 +453,6 @@ def _reflections(graph: PairGraph, X: Array, points: Indices, noise: float) -> l
     cuts = find_cuts(graph, X, np.random.default_rng(0))
     cuts = [cut for cut in cuts if cut.change <= allowed and len(cut.boundary) > X.shape[1]]
     least = max(LIKELY**0.5 * noise, MOVED * size)
+    if all(cut.moved.max() <= least for cut in cuts):  # of points that all lie flat: there is no first one to move
+        return []
     return [(points[here], points[there]) for here, there in (cut.sides(X, least, len(cuts) == 1) for cut in cuts)]

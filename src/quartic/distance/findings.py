@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import fdtrc
 
 from quartic.arrays import Array
 from quartic.core.units import shifted
@@ -89,6 +90,8 @@ _SLACK = 1e-6
 _TRIANGLES = 200_000
 # Points are flat where the distances are met to this share of their size without a direction.
 _FLAT = 1e-6
+# Anchors contradict distances where these are missed by this much less without them, in squares, and hardly by chance.
+_WORSE, _BY_CHANCE = 2.0, 1e-6
 # A direction in which points extend by this share of the distances is needed, unless the misfit is of its square.
 _THICK = 0.1
 
@@ -120,6 +123,27 @@ def look_at_data(data: Measurements, noise: float | None = None) -> list[Distanc
         text = f"{differ} from those of their places, the most between {pair} (by {{off:.3g}}); the places are kept"
         found.append(InconsistentWarning(text, {"off": float(off[most])}))
     return found
+
+
+def look_at_anchors(component: Component, errors: Array, free: Array, places: Array) -> list[DistanceWarning]:
+    """Return a warning where anchors contradict the distances, which without them are met far better, to ``free``.
+
+    By an F test, which noise of one size on all distances would pass but once in a million times, however long.
+    """
+    (a, d), n_pairs = places.shape, int(np.count_nonzero(component.that_count(np.ones(len(errors)))))
+    shape = a * (a - 1) // 2 if a <= d else a * d - d * (d + 1) // 2
+    freedom = n_pairs - component.n * d + d * (d + 1) // 2
+    held, loose = (float(np.sum(component.that_count(each) ** 2)) for each in (errors, free))
+    if shape < 1 or freedom < 1 or held <= _WORSE * loose:
+        return []
+    if fdtrc(shape, freedom, (held - loose) / shape / max(loose / freedom, 1e-300)) > _BY_CHANCE:
+        return []
+    size = {name: float((total / n_pairs) ** 0.5) for name, total in (("held", held), ("loose", loose))}
+    text = (
+        "the places of the anchors contradict the distances, which are missed by {held:.3g} on average, and without "
+        "the anchors by {loose:.3g}: is one of them wrong, or in another unit? The places are kept"
+    )
+    return [InconsistentWarning(text, size)]
 
 
 def look_at_triangles(component: Component, advise: bool = True) -> list[DistanceWarning]:

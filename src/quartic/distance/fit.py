@@ -32,6 +32,7 @@ from quartic.distance.determination import MOVED, Determination, assess_at
 from quartic.distance.findings import (
     DistanceWarning,
     InconsistentWarning,
+    look_at_anchors,
     look_at_answer,
     look_at_data,
     look_at_triangles,
@@ -49,6 +50,8 @@ Known: TypeAlias = tuple[NDArray[np.int64], Array]
 
 # So many pairs a point of a complete matrix are looked at for warnings.
 _SAMPLED = 60
+# Steps without the anchors, to see whether they contradict the distances.
+_FREED = 6
 # Components whose search is told of.
 _TOLD = 5
 
@@ -116,6 +119,12 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
     findings = look_at_data(data, settings.noise)
     if not data.lower.any() and not len(data.anchors) and not data.exact.all():
         raise ValueError("every lower bound is 0: all points in one place keep every bound; give some distances")
+    if not data.linked.any():
+        raise ValueError(
+            "only lower bounds are known: nothing holds points together; give some distances or upper bounds"
+        )
+    if not data.counts.any():
+        raise ValueError("every weight is 0, so that no distance counts; give some a positive weight")
     # under noise that is known 0 is a distance like others, and pairs in chunks are not at hand
     joined = join_doubled(data) if settings.noise is None and everything is None else None
     given, data = data, data if joined is None else joined.data
@@ -142,12 +151,16 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
             account.result = last.run(X, loss=loss)
             account.story[-1].append(Step(text))
             X = account.result.X
+    errors = whole.errors(X)
+    if held is not None and not (whole.are_met(errors) or whole.bounded):
+        last.component = whole  # the same without anchors, from where they lead
+        findings += look_at_anchors(whole, errors, whole.errors(last.run(X, max_iter=_FREED).X), held[1])
     account.n_iter += last.n_iter
     if settings.stopped():
         message = "interrupted; the best points so far are returned"
         account.result = replace(account.result, status=Status.INTERRUPTED, message=message)
     room = data.pairs[data.linked & data.counts & ~data.fixing]
-    errors, generator = whole.errors(X), np.random.default_rng(0)
+    generator = np.random.default_rng(0)
     # a misfit that counts as met may be that of a piece on its wrong side
     noise = float(np.linalg.norm(errors)) if whole.are_met(errors) and not whole.bounded else 0.0
     possible = assess_at(fixing, X, data.anchors, room, core, generator, in_place=account.in_place, noise=noise)
@@ -175,7 +188,7 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
         determination, account.result.success, whole, X, errors, int(np.count_nonzero(~given.exact))
     )
     X, chirality, unmet = place_answer(X, given, component, targets, simplices, whole.size)
-    rmse = float(np.sqrt(np.mean(errors**2))) if everything is None else everything.misfit(X)
+    rmse = float(np.sqrt(np.mean(errors[given.counts] ** 2))) if everything is None else everything.misfit(X)
     return Located(
         given, X, rmse, determination, component, chirality, account.result, account.n_iter, account.story,
         findings + unmet, joined,

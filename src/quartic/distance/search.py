@@ -111,9 +111,12 @@ def search_component(component: Component, init: Any, effort: Settings, generato
         if auto:
             _improve(search, _ROUNDS if kept is None else _ROUNDS // 2)
             ends.append(search.best_objective)
-            doubts = _keep_doubtful(search, answers)
+            _keep(search, answers)
             if kept is not None:
                 search.offer(kept)
+            doubts = 0 < len(_find_rivals(search, answers)) < _ALIKE and (
+                search.is_met() or component.noise is not None
+            )
             if effort.spent():
                 break
             if not doubts and (search.done() or component.n > _LARGE):
@@ -243,25 +246,49 @@ def _is_settled(search: Search, ends: list[float]) -> bool:
     return explained
 
 
-def _keep_doubtful(search: Search, answers: list[Array]) -> bool:
-    """Keep points that meet distances, but not to round-off; tell whether another start may meet them better.
-
-    A fold of points nearly in special position, a grid say, is no answer, and meets them as well as if they were
-    rounded. Where one is found that meets all to round-off, the ``answers`` kept so far are none. Within noise that is
-    known few distances may be met in several ways, of which none is better.
-    """
+def _keep(search: Search, answers: list[Array]) -> None:
+    """Keep where a start led, to round-off where it meets all distances, for `_find_rivals`."""
     component = search.component
     if component.n > _FOLDED or component.bounded or component.core is not None or search.effort.solver != "auto":
-        return False
-    if component.noise is not None and not search.is_met():
-        if component.n <= _SMALL and search.is_explained():
-            answers.append(search.X)
-    elif search.is_met():
+        return
+    if component.noise is None and search.is_met():
         _polish(search)
-        answers.append(search.X)
-        if component.are_met(search.errors, _NEARLY_MET):
-            answers.clear()
-    return 0 < len(answers) < _ALIKE
+    elif component.n > _SMALL:
+        return
+    answers.append(search.X)
+
+
+def _find_rivals(search: Search, answers: list[Array]) -> list[Array]:
+    """Return the ``answers`` that the data cannot tell from the best.
+
+    A fold of points nearly in special position, a grid say, is no answer, and meets distances as well as if they were
+    rounded; where one answer meets all to round-off, the others are no rivals. Within noise few distances may be met in
+    several ways, of which none is better; where it is not known, its size is that of the best answer's misfit.
+    """
+    if not answers:
+        return []
+    component = search.component
+    errors = [component.errors(places) for places in answers]
+    if component.noise is None and search.is_met():
+        if any(component.are_met(each, _NEARLY_MET) for each in errors):
+            return []
+        return [places for places, each in zip(answers, errors, strict=True) if component.are_met(each)]
+    least = _sum_of_squares(component, search.errors)
+    most = least + _LIKELY * _variance(search)
+    return [places for places, each in zip(answers, errors, strict=True) if _sum_of_squares(component, each) <= most]
+
+
+def _sum_of_squares(component: Component, errors: Array) -> float:
+    return float(np.sum(component.that_count(errors) ** 2))
+
+
+def _variance(search: Search) -> float:
+    """Return the variance of the noise: as it is known, or as the misfit of the best points shows it."""
+    component = search.component
+    if component.noise is not None:
+        return component.noise**2
+    freedom = max(len(component.pairs) - search.effort.n_components * component.n, 1)
+    return _sum_of_squares(component, search.errors) / freedom
 
 
 def _flat_cuts(search: Search) -> list[Cut]:
@@ -284,8 +311,9 @@ def _turn_over(search: Search) -> bool:
         for cut in _flat_cuts(search):
             if search.effort.spent():
                 return helped
-            search.offer(search.run(cut.reflect(search.X), max_iter=200, beat=before))
-            if search.best_objective < _LOWER * before:
+            found = search.run(cut.reflect(search.X), max_iter=200, beat=before)
+            if found.objective < _LOWER * before:
+                search.offer(found if found.success else search.run(found.X))  # it may have been given up early
                 helped = True
                 break
         else:
@@ -317,17 +345,11 @@ def _other_sides(search: Search) -> list[OtherSide]:
 
 def _other_answers(search: Search, answers: list[Array]) -> list[OtherSide]:
     """Return the answers that others starts led to; of those that noise leaves, where some points are elsewhere."""
-    component, noise = search.component, search.component.noise
-    everyone, no_one = np.arange(component.n), np.empty(0, dtype=np.int64)
-    sides = [OtherSide(everyone, no_one, places) for places in answers]
-    if noise is None:
-        return sides
-    sides = []
-    most = float(np.sum(component.that_count(search.errors) ** 2)) + _LIKELY * noise**2
-    for places in answers:
-        if float(np.sum(component.that_count(component.errors(places)) ** 2)) <= most:
-            sides.append(compare_answers(search.X, places, OUTLIER * noise))
-    return sides
+    rivals, everyone, no_one = _find_rivals(search, answers), np.arange(search.component.n), np.empty(0, dtype=np.int64)
+    if search.component.noise is None and search.is_met():
+        return [OtherSide(everyone, no_one, places) for places in rivals]
+    tolerance = OUTLIER * _variance(search) ** 0.5
+    return [compare_answers(search.X, places, tolerance) for places in rivals]
 
 
 def _polish(search: Search) -> None:
