@@ -25,6 +25,7 @@ def test_masked_entries_are_unknown():
         DistanceCompletion(1).fit_pairs([[0, 1], [1, 2]], np.ma.masked_array([1.0, 9.0], [False, True]))
 
 
+@pytest.mark.filterwarnings("ignore::quartic.estimators.MisfitWarning")
 @pytest.mark.parametrize("wrong", [{3: [0.5, 0.0]}, {0: [0.3, 0.3], 1: [-0.3, 0.1]}])
 def test_anchors_that_no_distance_contradicts_directly_are_checked_too(wrong):
     """No distance is known between two anchors: that one is wrong shows in how well the others do without them."""
