@@ -115,7 +115,9 @@ def test_degenerate_sensing_is_the_same_from_a_file(tmp_path):
 
 
 @pytest.mark.parametrize("method", ["auto", "interior"])
-@pytest.mark.parametrize("right, status", [([0.0], "converged"), ([0.0, 0.0], "converged"), ([0.0, 1.0], "infeasible")])
+@pytest.mark.parametrize(
+    ("right", "status"), [([0.0], "converged"), ([0.0, 0.0], "converged"), ([0.0, 1.0], "infeasible")]
+)
 def test_constraints_that_leave_nothing_but_zero(method, right, status):
     """tr Y = 0 says Y = 0: the face has no dimension left."""
     problem = SDP(np.diag([1.0, -2.0, 3.0]), [np.eye(3), np.ones((3, 3))][: len(right)], right)

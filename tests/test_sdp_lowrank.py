@@ -284,7 +284,7 @@ def test_a_row_that_one_vector_makes_zero():
         assert abs(result.X[0][3]).max() < 1e-3
 
 
-@pytest.mark.parametrize("entries, values", [([(0.5, 1)], [1.0]), ([(0, 1)], [np.nan])])
+@pytest.mark.parametrize(("entries", "values"), [([(0.5, 1)], [1.0]), ([(0, 1)], [np.nan])])
 def test_entries_that_are_none_are_refused(entries, values):
     with pytest.raises(ValueError, match="whole numbers"):
         complete_matrix(entries, values, (2, 2))
