@@ -43,33 +43,26 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, eq=False)
-class Component:
-    """Pairs (m, 2) with bounds on their distances, all linked, points numbered from 0; ``guess`` is between the bounds.
+class Component(Measurements):
+    """Measurements that are all linked, points numbered from 0, and how well points fit them.
 
     ``noise`` is the standard deviation of that on the distances, where it is known; ``core`` the points that prove that
-    no piece of the graph hangs on few others; ``anchors`` are points that runs hold, and where.
+    no piece of the graph hangs on few others; ``held`` are points that runs hold, and where.
     """
 
-    n: int
-    pairs: NDArray[np.int64]
-    lower: Array
-    upper: Array
-    guess: Array
-    weights: Array | None
     noise: float | None = None
     core: ProvingCore | None = None
-    anchors: tuple[NDArray[np.int64], Array] | None = None
+    held: tuple[NDArray[np.int64], Array] | None = None
 
     @classmethod
     def of_all(cls, data: Measurements, noise: float | None, core: ProvingCore | None) -> Component:
         """Return all of the data, as if it were one component."""
-        columns = data.pairs, data.lower, data.upper, data.guess, data.weights
-        return cls(data.n_points, *columns, noise, core)
+        return cls(*(getattr(data, column.name) for column in fields(Measurements)), noise, core)
 
-    @cached_property
-    def bounded(self) -> bool:
-        """Whether some pairs have room between their bounds."""
-        return self.lower is not self.upper and not np.array_equal(self.lower, self.upper)
+    @property
+    def n(self) -> int:
+        """The number of points."""
+        return self.n_points
 
     @cached_property
     def loss(self) -> Distances | BoundedDistances:
@@ -91,7 +84,8 @@ class Component:
 
     def _with(self, mine: NDArray[np.int64], pairs: NDArray[np.int64], n: int) -> Component:
         columns = self.lower[mine], self.upper[mine], self.guess[mine]
-        return Component(n, pairs, *columns, None if self.weights is None else self.weights[mine], self.noise)
+        weights = None if self.weights is None else self.weights[mine]
+        return Component(n, pairs, *columns, weights, noise=self.noise)
 
     @cached_property
     def stress(self) -> RawStress:
@@ -102,20 +96,10 @@ class Component:
         return RawStress(self.pairs, self.lower, self.upper, self.n, weights)
 
     @cached_property
-    def links(self) -> NDArray[np.bool_]:
-        """The pairs that hold points together."""
-        return np.isfinite(self.upper)
-
-    @cached_property
-    def size(self) -> float:
-        """The root mean square of the distances."""
-        return float(np.sqrt(np.mean(self.guess**2)))
-
-    @cached_property
     def adjacency(self) -> sp.csr_array:
         """The graph of the links; its entries are the numbers of the pairs, plus one."""
-        i, j = self.pairs[self.links].T
-        number = np.flatnonzero(self.links) + 1.0
+        i, j = self.pairs[self.linked].T
+        number = np.flatnonzero(self.linked) + 1.0
         upper = sp.coo_array((number, (i, j)), shape=(self.n, self.n)).tocsr()
         return sp.csr_array(upper + upper.T)
 
@@ -143,7 +127,7 @@ class Component:
 
     def that_count(self, errors: Array) -> Array:
         """Return the errors of the pairs that count; 0 for those of weight 0."""
-        return errors if self.weights is None else errors * (self.weights > 0)
+        return errors if self.weights is None else errors * self.counts
 
     def are_met(self, errors: Array, exact: float = _EXACT) -> bool:
         """Tell whether all distances are met, as far as a solver's tolerance allows; of bounds, each by itself.
@@ -194,19 +178,10 @@ class Component:
             return None
         return noise_explains(self.pairs, self.guess, self.weights, X, generator)
 
-    @property
-    def fixing(self) -> NDArray[np.int64]:
-        """The pairs whose distances are known and count."""
-        if self.weights is None and not self.bounded:
-            return self.pairs
-        exact = self.lower == self.upper
-        known: NDArray[np.int64] = self.pairs[exact if self.weights is None else exact & (self.weights > 0)]
-        return known
-
     @cached_property
     def graph(self) -> PairGraph:
-        """Their graph."""
-        return PairGraph.from_pairs(self.fixing, self.n)
+        """The graph of the distances that are known."""
+        return PairGraph.from_pairs(self.fixing_pairs, self.n)
 
 
 @dataclass(frozen=True)
@@ -293,7 +268,7 @@ class Search:
     def loss(self) -> Distances | BoundedDistances:
         """The loss of the component, on the device where runs are to be made."""
         component, device = self.component, self.effort.device
-        if device is None or component.bounded or component.anchors is not None:
+        if device is None or component.bounded or component.held is not None:
             return component.loss
         import torch
 
@@ -309,7 +284,7 @@ class Search:
 
         Anchors are held, where there are any. Another ``loss`` than that of squares takes solvers for it alone.
         """
-        effort, X, anchors = self.effort, self.usable(X), self.component.anchors
+        effort, X, anchors = self.effort, self.usable(X), self.component.held
         reference = self.reference if loss is None and X is not self.drawn else None
         if loss is not None:
             reference = gradient_at_random(loss, effort.n_components)
@@ -346,7 +321,7 @@ class Search:
 
     def onto_anchors(self, X: Array) -> Array:
         """Return X, moved as a whole onto the anchors where runs hold some."""
-        return X if self.component.anchors is None else move_onto(X, *self.component.anchors)
+        return X if self.component.held is None else move_onto(X, *self.component.held)
 
     def usable(self, X: Array) -> Array:
         """Return X, with the least noise where all points, or many, are in one place and nothing could move."""
@@ -403,7 +378,7 @@ class Search:
         """Tell that no piece of a well-linked graph can be reflected where the best points are."""
         if self.component.core is not None:
             misfit = self.component.sample_rmse(self.X) / self.component.size
-            self.in_place = self.component.core.stands_in_place(self.X, self.component.fixing, misfit)
+            self.in_place = self.component.core.stands_in_place(self.X, self.component.fixing_pairs, misfit)
         return bool(self.in_place)
 
     def lie_flat(self) -> None:
@@ -411,7 +386,7 @@ class Search:
         X, rank = self.X - self.X.mean(axis=0), self.effort.n_components
         extent = np.linalg.eigvalsh(X.T @ X)
         flat = int(np.count_nonzero(extent > FLAT_WHOLE**2 * extent[-1]))
-        if 0 < flat < rank and self.component.anchors is None:
+        if 0 < flat < rank and self.component.held is None:
             within = self.run(turn_to_principal_axes(X, flat))
             self.offer(replace(within, X=np.pad(within.X, ((0, 0), (0, rank - flat)))))
 
@@ -501,7 +476,7 @@ def find_components(data: Measurements) -> NDArray[np.int64]:
     return PairGraph.from_pairs(np.column_stack([i, j])[i != j], data.n_points).components()
 
 
-def add_anchor_pairs(whole: Component, data: Measurements) -> Component:
+def add_anchor_pairs(data: Component) -> Component:
     """Return the data with pairs between anchors added, or replaced, by the distances of their places."""
     a = len(data.anchors)
     if a <= _ALL_LINKED:
@@ -518,4 +493,4 @@ def add_anchor_pairs(whole: Component, data: Measurements) -> Component:
     if weights is not None:
         weights = np.concatenate([weights[kept], np.full(len(d), float(weights.max()))])
     pairs = np.concatenate([data.pairs[kept], data.anchors[at]])
-    return Component(whole.n, pairs, lower, upper, guess, weights, whole.noise, whole.core)
+    return replace(data, pairs=pairs, lower=lower, upper=upper, guess=guess, weights=weights)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,8 @@ class Measurements:
     upper: Array
     guess: Array
     weights: Array | None
-    anchors: NDArray[np.int64]
-    places: Array
+    anchors: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    places: Array = field(default_factory=lambda: np.empty((0, 0)))
     n_repeated: int = 0
     power: int = 0
     proportional: bool = False
@@ -53,7 +54,12 @@ class Measurements:
         same = np.ones(len(self.pairs), dtype=bool)
         return same if self.lower is self.upper else np.asarray(self.lower == self.upper)
 
-    @property
+    @cached_property
+    def bounded(self) -> bool:
+        """Whether some pairs have room between their bounds."""
+        return not self.exact.all()
+
+    @cached_property
     def size(self) -> float:
         """The root mean square of the distances."""
         return float(np.sqrt(np.mean(self.guess**2))) if len(self.guess) else 0.0
@@ -72,13 +78,13 @@ class Measurements:
         """Where the weight is not 0."""
         return np.ones(len(self.pairs), dtype=bool) if self.weights is None else self.weights > 0
 
-    @property
+    @cached_property
     def fixing_pairs(self) -> NDArray[np.int64]:
         """The pairs where it is so."""
         fixing = self.fixing
         return self.pairs if fixing.all() else self.pairs[fixing]
 
-    @property
+    @cached_property
     def linked(self) -> NDArray[np.bool_]:
         """Where the pair holds its points together; a lower bound alone only keeps them apart."""
         return np.isfinite(self.upper)

@@ -210,7 +210,7 @@ def count_broken_triangles(
 
     Two later neighbours of a point are drawn again and again; where they are linked themselves there is a triangle.
     """
-    links, n = np.flatnonzero(component.links), component.n
+    links, n = np.flatnonzero(component.linked), component.n
     pairs = component.pairs[links]  # in order
     start, keys = np.searchsorted(pairs[:, 0], np.arange(n + 1)), keys_of(pairs, n)
     later = np.diff(start)

@@ -117,7 +117,7 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
     simplices = None if settings.signs is None else check_signs(settings.signs, n, rank)
     start = settings.init if isinstance(settings.init, str) else _check_start(settings.init, (n, rank))
     findings = look_at_data(data, settings.noise)
-    if not data.lower.any() and not len(data.anchors) and not data.exact.all():
+    if not data.lower.any() and not len(data.anchors) and data.bounded:
         raise ValueError("every lower bound is 0: all points in one place keep every bound; give some distances")
     if not data.linked.any():
         raise ValueError(
@@ -136,9 +136,9 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
     component = find_components(data) if core is None else np.zeros(data.n_points, dtype=np.int64)
     whole = Component.of_all(data, settings.noise, core)
     settings, generator = replace(settings, init=start).begin(), random_generator(settings.random_state)
-    X, account = search_all(whole, data, component, settings, generator)
+    X, account = search_all(whole, component, settings, generator)
     held = (data.anchors, data.places) if len(data.anchors) else None
-    last = Search(replace(whole, anchors=held), settings, generator)
+    last = Search(replace(whole, held=held), settings, generator)
     for loss, text in (
         (None if held is None else whole.loss, "minimised with the anchors held"),
         (whole.stress if settings.refine == "stress" else None, "refined by raw stress"),
@@ -349,7 +349,7 @@ def locate_complete(D: Array, settings: Settings) -> Located:
     n, rank = len(D), settings.n_components
     targets = None if settings.align_to is None else check_targets(settings.align_to, n, rank)
     simplices = None if settings.signs is None else check_signs(settings.signs, n, rank)
-    data = _sample(D, rank)
+    data = _sample(D)
     some = Component.of_all(data, settings.noise, None)
     loss = CompleteDistances(D)
     start = classical_mds(D, rank, random_state=0)
@@ -370,11 +370,11 @@ def locate_complete(D: Array, settings: Settings) -> Located:
     )  # fmt: skip
 
 
-def _sample(D: Array, rank: int) -> Measurements:
+def _sample(D: Array) -> Measurements:
     """Return some pairs of a complete matrix, drawn at random."""
     pairs = random_pairs(len(D), min(1.0, _SAMPLED / (len(D) - 1)), random_state=0)
     d = np.asarray(D[pairs[:, 0], pairs[:, 1]], dtype=np.float64)
-    return Measurements(len(D), pairs, d, d, d, None, np.empty(0, dtype=np.int64), np.empty((0, rank)))
+    return Measurements(len(D), pairs, d, d, d, None)
 
 
 def _complete_rmse(D: Array, X: Array) -> float:

@@ -30,7 +30,7 @@ def start_from_paths(search: Search, rank: int, n_landmarks: int | None = LANDMA
     component = search.component
     if n_landmarks is None and component.n > _ALL_PATHS:
         n_landmarks = LANDMARKS
-    known = component.pairs[component.links], component.guess[component.links], component.n
+    known = component.pairs[component.linked], component.guess[component.linked], component.n
     X = shortest_path_start(*known, rank, search.generator, n_landmarks=n_landmarks)
     return component.loss.best_scale(search.usable(X))
 
@@ -38,7 +38,7 @@ def start_from_paths(search: Search, rank: int, n_landmarks: int | None = LANDMA
 def start_from_eigenmap(search: Search, rank: int) -> Array:
     """Return the smoothest functions on the graph, fitted to the distances, rescaled."""
     component = search.component
-    known = component.pairs[component.links], component.guess[component.links], component.n
+    known = component.pairs[component.linked], component.guess[component.linked], component.n
     X = eigenmap_start(*known, rank, search.generator)
     return component.loss.best_scale(search.usable(X))
 
@@ -269,7 +269,7 @@ def _order(component: Component, d: int, generator: np.random.Generator) -> tupl
     A = component.adjacency
     width = np.minimum(component.upper, 10 * component.size) - component.lower
     worth = component.size / (component.size + 5 * width)
-    graph = PairGraph.from_pairs(component.pairs[component.links], component.n)
+    graph = PairGraph.from_pairs(component.pairs[component.linked], component.n)
     everyone = np.ones(component.n, dtype=bool)
     seeds = [find_clique(graph, int(v), d + 1, everyone, generator) for v in generator.permutation(component.n)[:20]]
     cliques = [seed for seed in seeds if seed is not None]

@@ -45,8 +45,8 @@ _Solved: TypeAlias = tuple[Indices, Array, int, int]
 def start_from_patches(search: Search, rank: int) -> Array:
     """Return points put together from patches, in any frame."""
     component = search.component
-    graph = PairGraph.from_pairs(component.pairs[component.links], component.n)
-    point, place = ([], []) if component.anchors is None else ([component.anchors[0]], [component.anchors[1]])
+    graph = PairGraph.from_pairs(component.pairs[component.linked], component.n)
+    point, place = ([], []) if component.held is None else ([component.held[0]], [component.held[1]])
     for kept, Y, n_iter, n_products in _solve_all(search, _divide(search, graph)):
         point.append(kept)
         place.append(Y)

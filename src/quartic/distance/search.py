@@ -19,7 +19,6 @@ from quartic.core.problem import Problem
 from quartic.core.result import Result, Status
 from quartic.distance.component import OUTLIER, Component, Search, Settings, Step, add_anchor_pairs, finish, spans_space
 from quartic.distance.cuts import Cut, OtherSide, compare_answers, find_cuts
-from quartic.distance.data import Measurements
 from quartic.distance.determination import MOVED
 from quartic.distance.graph import is_local
 from quartic.distance.moves import (
@@ -386,15 +385,14 @@ def _improve(search: Search, rounds: int) -> None:
 
 
 def search_all(
-    whole: Component, data: Measurements, label: NDArray[np.int64], settings: Settings,
-    generator: np.random.Generator,
-) -> tuple[Array, Account]:  # fmt: skip
+    whole: Component, label: NDArray[np.int64], settings: Settings, generator: np.random.Generator
+) -> tuple[Array, Account]:
     """Return points, each component in a frame of its own, and what was done."""
-    X: Array = np.zeros((data.n_points, settings.n_components))
+    X: Array = np.zeros((whole.n, settings.n_components))
     results: list[Result] = []
-    account = Account(None, 0, [], np.zeros(data.n_points, dtype=bool), [])  # type: ignore[arg-type]
+    account = Account(None, 0, [], np.zeros(whole.n, dtype=bool), [])  # type: ignore[arg-type]
     several = isinstance(settings.init, str) and settings.n_init > 1
-    for c, points, component in _components(whole, data, label):
+    for c, points, component in _components(whole, label):
         init = settings.init if isinstance(settings.init, str) else settings.init[points]
         if several:
             found = _search_repeatedly(component, settings, generator)
@@ -416,18 +414,16 @@ def search_all(
     return X, account
 
 
-def _components(
-    whole: Component, data: Measurements, label: NDArray[np.int64]
-) -> Iterator[tuple[int, NDArray[np.int64], Component]]:
+def _components(whole: Component, label: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64], Component]]:
     """Yield the components of two points and more: number, points and data."""
     held = None
-    if len(data.anchors) > 1:
+    if len(whole.anchors) > 1:
         if whole.n <= _PATCHED or not _is_local(whole, np.random.default_rng(0)):
-            whole = add_anchor_pairs(whole, data)
-        elif spans_space(data.places):  # links between anchors far apart would spoil a local graph: they are held
-            held = data.anchors, data.places
+            whole = add_anchor_pairs(whole)
+        elif spans_space(whole.places):  # links between anchors far apart would spoil a local graph: they are held
+            held = whole.anchors, whole.places
     if not label.any():
-        yield 0, np.arange(whole.n), whole if held is None else replace(whole, anchors=held)
+        yield 0, np.arange(whole.n), whole if held is None else replace(whole, held=held)
         return
     members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
     number = np.empty(whole.n, dtype=np.int64)
@@ -438,7 +434,7 @@ def _components(
             number[points] = np.arange(len(points))
             component = whole.with_pairs(np.flatnonzero(inside_one & (owner == c)), number, len(points))
             if held is not None and c == label[held[0][0]]:
-                component = replace(component, anchors=(number[held[0]], held[1]))
+                component = replace(component, held=(number[held[0]], held[1]))
             yield c, points, component
 
 
