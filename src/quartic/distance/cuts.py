@@ -154,12 +154,12 @@ def stable_bodies(graph: PairGraph, X: Array, rng: np.random.Generator) -> list[
     d = X.shape[1]
 
     def grown(body: Mask) -> Mask:
-        flat = np.count_nonzero(body) == d + 1 and _is_flat(X[body], X[body])
+        flat = np.count_nonzero(body) == d + 1 and is_flat(X[body], X[body])
         return np.zeros_like(body) if flat else grow_in_place(graph, X, body)
 
     def may_join(body: Mask, other: Mask) -> bool:
         shared = body & other
-        return np.count_nonzero(shared) > d and not _is_flat(X[shared], X[body | other])
+        return np.count_nonzero(shared) > d and not is_flat(X[shared], X[body | other])
 
     return grow_bodies(graph, d, d + 1, rng, grown, may_join)
 
@@ -285,12 +285,14 @@ def find_normals(edges: Array) -> Array:
     return normals / np.where(length > 0, length, np.nan)
 
 
-def _is_flat(Y: Array, around: Array) -> bool:
+def is_flat(Y: Array, around: Array, flat: float = FLAT) -> bool:
     """Tell whether Y is thin in some direction, for points at the distances of those ``around`` it."""
+    if len(Y) <= Y.shape[1]:
+        return True
     center = Y.mean(axis=0)
     values = np.linalg.svd(Y - center, compute_uv=False)
     reach = np.sqrt(np.mean(np.sum((around - center) ** 2, axis=1)))
-    return len(Y) <= Y.shape[1] or bool(values[-1] <= FLAT * reach * np.sqrt(len(Y)))
+    return bool(values[-1] <= flat * reach * np.sqrt(len(Y)))
 
 
 def _pieces(graph: PairGraph, A: sp.csr_array, X: Array, bodies: list[Mask]) -> Iterator[Mask]:

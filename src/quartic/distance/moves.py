@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from quartic.arrays import Array
 from quartic.core.result import Result
 from quartic.distance.component import Component, Search
-from quartic.distance.cuts import FLAT
+from quartic.distance.cuts import is_flat
 from quartic.distance.findings import DistanceWarning, UndeterminedWarning, mark
 from quartic.distance.graph import Indices, PairGraph, find_clique
 from quartic.distance.noise import take_damped_steps
@@ -347,8 +347,8 @@ def _repair(search: Search, X: Array, misfit: Array, placed: Indices) -> tuple[A
 
 # -- points added to an answer: each is placed from its distances to points that stay where they are -------------------
 
-# Distances agree with a place where they differ by this share of the largest.
-_AGREES = 1e-6
+# Distances agree with a place where they differ by this share of the largest; neighbours so thin leave a mirror image.
+_AGREES, _FLAT = 1e-6, 1e-4
 
 
 def place_new_points(
@@ -391,7 +391,8 @@ def place_new_points(
         tries = np.vstack([starts, *(mirror_images(start, Y) for start in starts)])
         x, misfit = fit_places(tries, Y, low, high, steps=25)
         X[k] = x[misfit.argmin()]
-        if _is_open(Y[low == high], X[k]):
+        near = Y[low == high]
+        if is_flat(near, np.vstack([near, X[k]]), _FLAT):
             open_ones.append(k)
     if not open_ones:
         return X, []
@@ -400,16 +401,6 @@ def place_new_points(
     return X, [
         UndeterminedWarning(f"{len(open_ones):,} of {m:,} new points have {few}: {shown}; they may sit elsewhere")
     ]
-
-
-def _is_open(Y: Array, x: Array) -> bool:
-    """Tell whether exact distances to Y leave the point x a mirror image."""
-    if len(Y) <= Y.shape[1]:
-        return True
-    center = Y.mean(axis=0)
-    extent = np.linalg.svd(Y - center, compute_uv=False)[-1] / np.sqrt(len(Y))
-    reach = np.sqrt(np.mean(np.sum((x - Y) ** 2, axis=1)))
-    return bool(extent <= 1e-3 * FLAT * reach)
 
 
 def _dense_row_reader(given: Any, shape: tuple[int, int], name: str) -> Any:
