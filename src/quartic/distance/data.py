@@ -253,17 +253,10 @@ def _bounds(m: int, distances: Any, lower: Any, upper: Any) -> tuple[Array, Arra
 
     def column(values: Any, name: str) -> Array:
         values = np.asarray(values)
-        if values.dtype.kind not in "fiub":
-            raise TypeError(f"{name} must be real numbers, got dtype {values.dtype}")
-        if values.ndim == 0:
-            values = np.full(m, float(values))
-        if values.shape != (m,):
-            raise ValueError(f"{name} must have shape ({m},), one number for each pair, got {values.shape}")
-        clean: Array = values.astype(np.float64)
-        if (clean < 0).any():
-            at = int(np.argmax(clean < 0))
-            raise ValueError(f"{name}[{at}] = {clean[at]} is negative; a distance cannot be")
-        return clean
+        values = np.full(m, values[()]) if values.ndim == 0 else values
+        open_ends = ~np.isfinite(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=bool)
+        check_column(np.where(open_ends, 0, values), m, name, nonnegative=True)
+        return values.astype(np.float64)
 
     bounded = lower is not None or upper is not None
     if distances is None and not bounded:

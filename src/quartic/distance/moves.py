@@ -137,14 +137,14 @@ def places_to_try(x: Array, Y: Array, d: Array, generator: np.random.Generator) 
     right = 0.5 * (np.sum(Y**2, axis=1) - d**2)
     linear = np.linalg.lstsq(Y - center, right - right.mean(), rcond=1e-6)[0]
     drawn = center + float(d.mean()) * generator.standard_normal((2, len(x)))
-    return np.vstack([linear, mirror_images(x, Y), drawn])
+    return np.vstack([linear, mirror_images(x[None], Y)[:, 0], drawn])
 
 
 def mirror_images(x: Array, Y: Array) -> Array:
-    """Return x reflected in each of the planes through the centre of Y along its principal axes."""
+    """Return points x reflected in each of the planes through the centre of Y along its principal axes: (d, …, d)."""
     center = Y.mean(axis=0)
     _, axes = np.linalg.eigh((Y - center).T @ (Y - center))
-    images: Array = x - 2 * ((x - center) @ axes)[:, None] * axes.T
+    images: Array = x - 2 * ((x - center) @ axes).T[..., None] * axes.T[:, None]
     return images
 
 
@@ -208,10 +208,8 @@ def _reflect(component: Component, X: Array, piece: NDArray[np.int64], generator
     around = np.unique(np.concatenate([A.indices[A.indptr[i] : A.indptr[i + 1]] for i in piece]))
     around = np.setdiff1d(around, piece)
     Y = X[around if len(around) > 1 else piece]
-    center = Y.mean(axis=0)
-    _, axes = np.linalg.eigh((Y - center).T @ (Y - center))
-    axis = axes[:, int(generator.integers(X.shape[1])) if generator.random() < 0.5 else 0]
-    mirrored: Array = X[piece] - 2 * np.outer((X[piece] - center) @ axis, axis)
+    plane = int(generator.integers(X.shape[1])) if generator.random() < 0.5 else 0
+    mirrored: Array = mirror_images(X[piece], Y)[plane]
     return mirrored
 
 
@@ -388,7 +386,7 @@ def place_new_points(
         middle = (low + np.where(np.isinf(high), low, high)) / 2
         guess = np.where(np.isnan(d[known]), middle, d[known])
         starts = places_to_try(Y.mean(axis=0), Y, guess, np.random.default_rng(0))
-        tries = np.vstack([starts, *(mirror_images(start, Y) for start in starts)])
+        tries = np.vstack([starts, *mirror_images(starts, Y)])
         x, misfit = fit_places(tries, Y, low, high, steps=25)
         X[k] = x[misfit.argmin()]
         near = Y[low == high]
