@@ -57,19 +57,14 @@ class Component(Measurements):
     @classmethod
     def of_all(cls, data: Measurements, noise: float | None, core: ProvingCore | None) -> Component:
         """Return all of the data, as if it were one component."""
-        return cls(*(getattr(data, column.name) for column in fields(Measurements)), noise, core)
-
-    @property
-    def n(self) -> int:
-        """The number of points."""
-        return self.n_points
+        return cls(*(getattr(data, column.name) for column in fields(Measurements)), noise=noise, core=core)
 
     @cached_property
     def loss(self) -> Distances | BoundedDistances:
         """The loss of squared distances."""
         if not self.bounded:
-            return Distances(self.pairs, self.lower**2, self.n, self.weights)
-        return BoundedDistances(self.pairs, self.lower**2, self.upper**2, self.n, self.weights)
+            return Distances(self.pairs, self.lower**2, self.n_points, self.weights)
+        return BoundedDistances(self.pairs, self.lower**2, self.upper**2, self.n_points, self.weights)
 
     def restricted_to(self, points: NDArray[np.int64]) -> Component:
         """Return the data among some points, in ascending order, which are numbered so."""
@@ -93,14 +88,14 @@ class Component(Measurements):
         weights = None if self.weights is None else 4 * self.guess**2 * self.weights
         if weights is not None and not weights.any():
             weights = None
-        return RawStress(self.pairs, self.lower, self.upper, self.n, weights)
+        return RawStress(self.pairs, self.lower, self.upper, self.n_points, weights)
 
     @cached_property
     def adjacency(self) -> sp.csr_array:
         """The graph of the links; its entries are the numbers of the pairs, plus one."""
         i, j = self.pairs[self.linked].T
         number = np.flatnonzero(self.linked) + 1.0
-        upper = sp.coo_array((number, (i, j)), shape=(self.n, self.n)).tocsr()
+        upper = sp.coo_array((number, (i, j)), shape=(self.n_points, self.n_points)).tocsr()
         return sp.csr_array(upper + upper.T)
 
     def errors(self, X: Array) -> Array:
@@ -120,11 +115,6 @@ class Component(Measurements):
             d -= np.clip(d, self.lower[piece], self.upper[piece]) if self.bounded else self.lower[piece]
         return errors
 
-    def sample_rmse(self, X: Array) -> float:
-        """Return the root mean square of the errors of the pairs, or of some that are spread over them."""
-        some = np.arange(0, len(self.pairs), max(1, len(self.pairs) // _SAMPLE))
-        return float(np.sqrt(np.mean(self._with(some, self.pairs[some], self.n).errors(X) ** 2)))
-
     def that_count(self, errors: Array) -> Array:
         """Return the errors of the pairs that count; 0 for those of weight 0."""
         return errors if self.weights is None else errors * self.counts
@@ -136,13 +126,14 @@ class Component(Measurements):
         """
         if self.bounded:
             return float(np.abs(self.that_count(errors)).max()) <= _WITHIN * self.size
-        return self._root_mean_square(errors) <= exact * self.size
+        return self.root_mean_square(errors) <= exact * self.size
 
     def are_nearly_met(self, errors: Array) -> bool:
         """Tell whether the misfit is so small that it will probably vanish."""
-        return self._root_mean_square(errors) <= _NEARLY * self.size
+        return self.root_mean_square(errors) <= _NEARLY * self.size
 
-    def _root_mean_square(self, errors: Array) -> float:
+    def root_mean_square(self, errors: Array) -> float:
+        """Return that of the errors of pairs that count."""
         counted = self.that_count(errors)
         return float(np.sqrt(counted @ counted / len(counted)))
 
@@ -181,7 +172,7 @@ class Component(Measurements):
     @cached_property
     def graph(self) -> PairGraph:
         """The graph of the distances that are known."""
-        return PairGraph.from_pairs(self.fixing_pairs, self.n)
+        return PairGraph.from_pairs(self.fixing_pairs, self.n_points)
 
 
 @dataclass(frozen=True)
@@ -274,7 +265,7 @@ class Search:
 
         columns = (component.pairs, component.lower**2, component.weights)
         pairs, squared, weights = (None if A is None else torch.from_numpy(A).to(device) for A in columns)
-        return Distances(pairs, squared, component.n, weights)
+        return Distances(pairs, squared, component.n_points, weights)
 
     def run(
         self, X: Array, *, tol: float | None = None, max_iter: int | None = None, beat: float | None = None,
@@ -362,7 +353,7 @@ class Search:
 
     def note(self, text: str) -> None:
         """Write down a step, and how well the best points meet the distances now."""
-        self.steps.append(Step(text, self.component.sample_rmse(self.X), self.is_met()))
+        self.steps.append(Step(text, self.component.root_mean_square(self.errors), self.is_met()))
 
     def is_met(self) -> bool:
         """Tell whether the best points meet all distances, from the loss alone where it is as small as can be."""
@@ -377,7 +368,7 @@ class Search:
     def stands_in_place(self) -> bool:
         """Tell that no piece of a well-linked graph can be reflected where the best points are."""
         if self.component.core is not None:
-            misfit = self.component.sample_rmse(self.X) / self.component.size
+            misfit = self.component.root_mean_square(self.errors) / self.component.size
             self.in_place = self.component.core.stands_in_place(self.X, self.component.fixing_pairs, misfit)
         return bool(self.in_place)
 

@@ -193,7 +193,7 @@ def keys_of(pairs: NDArray[np.int64], n: int) -> NDArray[np.int64]:
 def read_array(given: Any) -> Any:
     """Return tensors as NumPy or SciPy arrays, and masked arrays with NaN where an entry is masked."""
     if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
-        return given.astype(np.float64).filled(np.nan)
+        return np.ma.filled(given.astype(np.float64), np.nan)
     return to_scipy(given)
 
 
@@ -256,7 +256,8 @@ def _bounds(m: int, distances: Any, lower: Any, upper: Any) -> tuple[Array, Arra
         values = np.full(m, values[()]) if values.ndim == 0 else values
         open_ends = ~np.isfinite(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=bool)
         check_column(np.where(open_ends, 0, values), m, name, nonnegative=True)
-        return values.astype(np.float64)
+        clean: Array = values.astype(np.float64)
+        return clean
 
     bounded = lower is not None or upper is not None
     if distances is None and not bounded:

@@ -132,7 +132,7 @@ def look_at_anchors(component: Component, errors: Array, free: Array, places: Ar
     """
     (a, d), n_pairs = places.shape, int(np.count_nonzero(component.that_count(np.ones(len(errors)))))
     shape = a * (a - 1) // 2 if a <= d else a * d - d * (d + 1) // 2
-    freedom = n_pairs - component.n * d + d * (d + 1) // 2
+    freedom = n_pairs - component.n_points * d + d * (d + 1) // 2
     held, loose = (float(np.sum(component.that_count(each) ** 2)) for each in (errors, free))
     if shape < 1 or freedom < 1 or held <= _WORSE * loose:
         return []
@@ -210,7 +210,7 @@ def count_broken_triangles(
 
     Two later neighbours of a point are drawn again and again; where they are linked themselves there is a triangle.
     """
-    links, n = np.flatnonzero(component.linked), component.n
+    links, n = np.flatnonzero(component.linked), component.n_points
     pairs = component.pairs[links]  # in order
     start, keys = np.searchsorted(pairs[:, 0], np.arange(n + 1)), keys_of(pairs, n)
     later = np.diff(start)

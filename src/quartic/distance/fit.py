@@ -152,7 +152,8 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
             account.story[-1].append(Step(text))
             X = account.result.X
     errors = whole.errors(X)
-    if held is not None and not (whole.are_met(errors) or whole.bounded):
+    told = any(isinstance(finding, InconsistentWarning) for finding in findings)
+    if held is not None and not (told or whole.bounded or whole.are_met(errors)):
         last.component = whole  # the same without anchors, from where they lead
         findings += look_at_anchors(whole, errors, whole.errors(last.run(X, max_iter=_FREED).X), held[1])
     account.n_iter += last.n_iter

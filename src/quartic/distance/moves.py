@@ -28,9 +28,9 @@ _STEPS, _LOOSE, _WELL_LINKED = 100, 1e-5, 1e-3
 def start_from_paths(search: Search, rank: int, n_landmarks: int | None = LANDMARKS) -> Array:
     """Return multidimensional scaling of shortest paths, from landmarks or between all points, rescaled."""
     component = search.component
-    if n_landmarks is None and component.n > _ALL_PATHS:
+    if n_landmarks is None and component.n_points > _ALL_PATHS:
         n_landmarks = LANDMARKS
-    known = component.pairs[component.linked], component.guess[component.linked], component.n
+    known = component.pairs[component.linked], component.guess[component.linked], component.n_points
     X = shortest_path_start(*known, rank, search.generator, n_landmarks=n_landmarks)
     return component.loss.best_scale(search.usable(X))
 
@@ -38,7 +38,7 @@ def start_from_paths(search: Search, rank: int, n_landmarks: int | None = LANDMA
 def start_from_eigenmap(search: Search, rank: int) -> Array:
     """Return the smoothest functions on the graph, fitted to the distances, rescaled."""
     component = search.component
-    known = component.pairs[component.linked], component.guess[component.linked], component.n
+    known = component.pairs[component.linked], component.guess[component.linked], component.n_points
     X = eigenmap_start(*known, rank, search.generator)
     return component.loss.best_scale(search.usable(X))
 
@@ -83,7 +83,7 @@ def escape(search: Search, rounds: int, patience: int) -> int:
         if search.done() or idle >= patience:
             return k
         spread, steps = (0.3, 0.1, 1.0)[k // 2 % 3] * search.component.size, 20 if k % 2 == 0 else 60
-        shake = spread * search.generator.standard_normal((search.component.n, 1 + k % 2))
+        shake = spread * search.generator.standard_normal((search.component.n_points, 1 + k % 2))
         lifted = search.run(np.hstack([search.X, shake]), tol=1e-6, max_iter=steps)
         helped = search.offer(search.run(search.flatten(lifted.X, search.effort.n_components)))
         idle = 0 if helped else idle + 1
@@ -96,7 +96,7 @@ def place_points_anew(search: Search) -> int:
     bad = np.unique(component.pairs[component.outliers(errors)])
     if len(bad) == 0:
         return 0
-    misfit = np.bincount(component.pairs.ravel(), np.repeat(errors**2, 2), component.n)
+    misfit = np.bincount(component.pairs.ravel(), np.repeat(errors**2, 2), component.n_points)
     moved = 0
     for i in bad[np.argsort(-misfit[bad])][:_MOST_POINTS]:
         place = find_place(component, X, int(i), search.generator)
@@ -168,7 +168,7 @@ def shake_pieces(search: Search, patience: int | None = None) -> int:
     """Reflect, scatter or lift small pieces where the fit is bad, again and again; return how often that helped."""
     component, generator = search.component, search.generator
     if patience is None:
-        patience = int(np.clip(_PATIENCE * 250 / component.n, _FEWEST, _PATIENCE))
+        patience = int(np.clip(_PATIENCE * 250 / component.n_points, _FEWEST, _PATIENCE))
     idle = helped = 0
     for _ in range(_MOST_SHAKES):
         if search.done() or idle >= patience:
@@ -176,7 +176,7 @@ def shake_pieces(search: Search, patience: int | None = None) -> int:
         best = search.X
         errors = np.abs(component.that_count(search.errors)) ** generator.integers(1, 3)
         pair = component.pairs[generator.choice(len(errors), p=errors / errors.sum())]
-        size = 1 + int(np.exp(generator.uniform(0, np.log(max(component.n / 2, 2)))))
+        size = 1 + int(np.exp(generator.uniform(0, np.log(max(component.n_points / 2, 2)))))
         piece = _ball(component, int(pair[generator.integers(2)]), size, generator)
         found = _shake(search, best.copy(), piece, search.best_objective)
         idle += 1
@@ -244,13 +244,13 @@ def build_up(search: Search) -> bool:
     component, generator, d = search.component, search.generator, search.effort.n_components
     before = search.best_objective
     order, near = _order(component, d, generator)
-    if len(order) < component.n:
+    if len(order) < component.n_points:
         return False
     first = order[: d + 1]
-    X: Array = np.zeros((1, component.n, d))
+    X: Array = np.zeros((1, component.n_points, d))
     misfit: Array = np.zeros(1)
     X[0, first] = classical_mds(_distances_among(component, first), d)
-    for k in range(d + 1, component.n):
+    for k in range(d + 1, component.n_points):
         if search.effort.spent():
             return False
         X, misfit = _branch(component, X, misfit, order[k], near[k], generator)
@@ -267,9 +267,11 @@ def _order(component: Component, d: int, generator: np.random.Generator) -> tupl
     A = component.adjacency
     width = np.minimum(component.upper, 10 * component.size) - component.lower
     worth = component.size / (component.size + 5 * width)
-    graph = PairGraph.from_pairs(component.pairs[component.linked], component.n)
-    everyone = np.ones(component.n, dtype=bool)
-    seeds = [find_clique(graph, int(v), d + 1, everyone, generator) for v in generator.permutation(component.n)[:20]]
+    graph = PairGraph.from_pairs(component.pairs[component.linked], component.n_points)
+    everyone = np.ones(component.n_points, dtype=bool)
+    seeds = [
+        find_clique(graph, int(v), d + 1, everyone, generator) for v in generator.permutation(component.n_points)[:20]
+    ]
     cliques = [seed for seed in seeds if seed is not None]
     if not cliques:
         return np.empty(0, dtype=np.int64), []
@@ -279,8 +281,8 @@ def _order(component: Component, d: int, generator: np.random.Generator) -> tupl
 
     order = max(cliques, key=tightness).tolist()
     near: list[Indices] = [np.empty(0, dtype=np.int64)] * len(order)
-    score, placed = np.zeros(component.n), np.zeros(component.n, dtype=bool)
-    for k in range(component.n):
+    score, placed = np.zeros(component.n_points), np.zeros(component.n_points, dtype=bool)
+    for k in range(component.n_points):
         v = order[k]
         placed[v] = True
         row = slice(A.indptr[v], A.indptr[v + 1])

@@ -118,13 +118,13 @@ def search_component(component: Component, init: Any, effort: Settings, generato
             )
             if effort.spent():
                 break
-            if not doubts and (search.done() or component.n > _LARGE):
+            if not doubts and (search.done() or component.n_points > _LARGE):
                 break
             if not doubts and not component.bounded and _is_settled(search, ends):
                 break
             kept = search.best
     else:
-        if auto and component.n <= _SHAKEN:
+        if auto and component.n_points <= _SHAKEN:
             _try_harder(search)
     _polish(search)
     sides = _other_sides(search)
@@ -137,7 +137,7 @@ def search_component(component: Component, init: Any, effort: Settings, generato
     met = weighted is component and search.is_met()  # which the loss may tell alone
     explained = search.settled or met or search.is_explained()
     if explained is None:  # of so many points a local minimum has outliers, which were looked for
-        explained = component.n > _LARGE
+        explained = component.n_points > _LARGE
     result = finish(search, time.perf_counter() - began)
     sides += _other_answers(search, answers)
     return Found(result, search.steps, explained or component.bounded, sides, search.in_place)
@@ -156,7 +156,7 @@ def _start_from_sample(search: Search, rank: int) -> Array:
 
 
 def _start_lifted(search: Search, rank: int) -> Array:
-    landmarks = LANDMARKS if search.component.n > 1000 else None
+    landmarks = LANDMARKS if search.component.n_points > 1000 else None
     return start_relaxed(search, rank, start_from_paths(search, rank + 2, landmarks))
 
 
@@ -177,11 +177,11 @@ def _order_starts(search: Search) -> list[str]:
     order = ["sampled", "relaxed", "landmark", "lifted"]
     if _is_local(component, search.generator):
         order = ["landmark", "lifted", "eigenmap", "relaxed"]
-        if component.n > _IN_PATCHES:
-            order[:1] = ["patches"] if component.n > _PATCHED else ["landmark", "patches"]
+        if component.n_points > _IN_PATCHES:
+            order[:1] = ["patches"] if component.n_points > _PATCHED else ["landmark", "patches"]
     if component.bounded:  # building up does more for bounds than other starts
         return order[:1]
-    if component.n <= _SMALL:  # a start costs next to nothing here
+    if component.n_points <= _SMALL:  # a start costs next to nothing here
         order += ["random", "relaxed"] * 4
     return order
 
@@ -213,7 +213,7 @@ def _is_found_again(search: Search) -> bool:
     lowest, a point or a piece reflected, there are cheaper ways out than through more dimensions.
     """
     component, rank = search.component, search.effort.n_components
-    if component.core is None or component.bounded or component.n <= _SMALL or search.done():
+    if component.core is None or component.bounded or component.n_points <= _SMALL or search.done():
         return False
     if component.are_suspect(search.errors):
         return False
@@ -236,8 +236,8 @@ def _is_settled(search: Search, ends: list[float]) -> bool:
     explained = search.is_explained()
     if explained is None:
         again = sum(end <= _SAME * search.best_objective for end in ends)
-        explained = again >= (3 if component.n <= _SMALL else 2)
-        if explained and component.n <= _SMALL and shake_pieces(search, _DOUBTS):
+        explained = again >= (3 if component.n_points <= _SMALL else 2)
+        if explained and component.n_points <= _SMALL and shake_pieces(search, _DOUBTS):
             return search.done()  # they ended alike in a local minimum
     if explained and _turn_over(search):
         return search.done() or search.is_explained() is True
@@ -248,11 +248,16 @@ def _is_settled(search: Search, ends: list[float]) -> bool:
 def _keep(search: Search, answers: list[Array]) -> None:
     """Keep where a start led, to round-off where it meets all distances, for `_find_rivals`."""
     component = search.component
-    if component.n > _FOLDED or component.bounded or component.core is not None or search.effort.solver != "auto":
+    if (
+        component.n_points > _FOLDED
+        or component.bounded
+        or component.core is not None
+        or search.effort.solver != "auto"
+    ):
         return
     if component.noise is None and search.is_met():
         _polish(search)
-    elif component.n > _SMALL:
+    elif component.n_points > _SMALL:
         return
     answers.append(search.X)
 
@@ -272,8 +277,7 @@ def _find_rivals(search: Search, answers: list[Array]) -> list[Array]:
         if any(component.are_met(each, _NEARLY_MET) for each in errors):
             return []
         return [places for places, each in zip(answers, errors, strict=True) if component.are_met(each)]
-    least = _sum_of_squares(component, search.errors)
-    most = least + _LIKELY * _variance(search)
+    most = _sum_of_squares(component, search.errors) + _LIKELY * _variance(search)
     return [places for places, each in zip(answers, errors, strict=True) if _sum_of_squares(component, each) <= most]
 
 
@@ -286,14 +290,14 @@ def _variance(search: Search) -> float:
     component = search.component
     if component.noise is not None:
         return component.noise**2
-    freedom = max(len(component.pairs) - search.effort.n_components * component.n, 1)
+    freedom = max(len(component.pairs) - search.effort.n_components * component.n_points, 1)
     return _sum_of_squares(component, search.errors) / freedom
 
 
 def _flat_cuts(search: Search) -> list[Cut]:
     """Return the cuts that are worth a run, the flattest first."""
     component = search.component
-    if component.n > _SHAKEN:
+    if component.n_points > _SHAKEN:
         return []
     if search.cuts[0] is not search.best:
         none = search.stands_in_place()
@@ -325,17 +329,17 @@ def _turn_over(search: Search) -> bool:
 def _other_sides(search: Search) -> list[OtherSide]:
     """Return the answers beyond flat cuts that fit too, as far as tolerance or noise can tell."""
     component = search.component
-    if component.bounded or search.best is None or search.effort.spent():
+    cuts = [] if component.bounded or search.best is None or search.effort.spent() else _flat_cuts(search)
+    if not cuts:
         return []
-    freedom = max(len(component.pairs) - search.effort.n_components * component.n, 1)
-    likely = 1 + _LIKELY / freedom  # RSS + c σ², with σ² = RSS / freedom; of squares and of distances, as either may be
-    sides = []
-    for cut in _flat_cuts(search):
-        here, other = search.errors, search.run(cut.reflect(search.X), max_iter=200)
+    met, squares, sides = component.are_met(search.errors), _sum_of_squares(component, search.errors), []
+    most = squares + _LIKELY * _variance(search)
+    for cut in cuts:
+        other = search.run(cut.reflect(search.X), max_iter=200)
         there = component.errors(other.X)
-        squares, others = (float(np.sum(component.that_count(errors) ** 2)) for errors in (here, there))
-        as_good = other.objective <= likely * search.best_objective or others <= likely * squares
-        if component.are_met(there) if component.are_met(here) else as_good:
+        # of squares and of distances, as either may be
+        as_good = other.objective * squares <= most * search.best_objective or _sum_of_squares(component, there) <= most
+        if component.are_met(there) if met else as_good:
             least = max(MOVED * component.size, 4 * (squares / len(component.pairs)) ** 0.5)
             near, far = cut.sides(search.X, least)
             sides.append(OtherSide(near, far, other.X[np.concatenate([near, far])]))
@@ -344,7 +348,11 @@ def _other_sides(search: Search) -> list[OtherSide]:
 
 def _other_answers(search: Search, answers: list[Array]) -> list[OtherSide]:
     """Return the answers that others starts led to; of those that noise leaves, where some points are elsewhere."""
-    rivals, everyone, no_one = _find_rivals(search, answers), np.arange(search.component.n), np.empty(0, dtype=np.int64)
+    rivals, everyone, no_one = (
+        _find_rivals(search, answers),
+        np.arange(search.component.n_points),
+        np.empty(0, dtype=np.int64),
+    )
     if search.component.noise is None and search.is_met():
         return [OtherSide(everyone, no_one, places) for places in rivals]
     tolerance = OUTLIER * _variance(search) ** 0.5
@@ -361,7 +369,7 @@ def _polish(search: Search) -> None:
     if search.best is None or not search.done() or search.effort.spent():
         return
     search.lie_flat()
-    before, steps = search.best, _LAST_STEPS if search.component.n > _SHAKEN else 4 * _LAST_STEPS
+    before, steps = search.best, _LAST_STEPS if search.component.n_points > _SHAKEN else 4 * _LAST_STEPS
     after = search.run(search.X, tol=0.0, max_iter=steps)
     if before.success and not after.success:  # it had converged, to the tolerance asked for
         after = replace(after, status=before.status, message=before.message)
@@ -370,7 +378,7 @@ def _polish(search: Search) -> None:
 
 def _improve(search: Search, rounds: int) -> None:
     """Leave the local minimum by way of more dimensions, then point by point."""
-    large = search.component.n > _LARGE
+    large = search.component.n_points > _LARGE
     if search.done() or (large and not search.component.are_suspect(search.errors)):
         return
     approach(search)
@@ -388,9 +396,9 @@ def search_all(
     whole: Component, label: NDArray[np.int64], settings: Settings, generator: np.random.Generator
 ) -> tuple[Array, Account]:
     """Return points, each component in a frame of its own, and what was done."""
-    X: Array = np.zeros((whole.n, settings.n_components))
+    X: Array = np.zeros((whole.n_points, settings.n_components))
     results: list[Result] = []
-    account = Account(None, 0, [], np.zeros(whole.n, dtype=bool), [])  # type: ignore[arg-type]
+    account = Account(None, 0, [], np.zeros(whole.n_points, dtype=bool), [])  # type: ignore[arg-type]
     several = isinstance(settings.init, str) and settings.n_init > 1
     for c, points, component in _components(whole, label):
         init = settings.init if isinstance(settings.init, str) else settings.init[points]
@@ -418,15 +426,15 @@ def _components(whole: Component, label: NDArray[np.int64]) -> Iterator[tuple[in
     """Yield the components of two points and more: number, points and data."""
     held = None
     if len(whole.anchors) > 1:
-        if whole.n <= _PATCHED or not _is_local(whole, np.random.default_rng(0)):
+        if whole.n_points <= _PATCHED or not _is_local(whole, np.random.default_rng(0)):
             whole = add_anchor_pairs(whole)
         elif spans_space(whole.places):  # links between anchors far apart would spoil a local graph: they are held
             held = whole.anchors, whole.places
     if not label.any():
-        yield 0, np.arange(whole.n), whole if held is None else replace(whole, held=held)
+        yield 0, np.arange(whole.n_points), whole if held is None else replace(whole, held=held)
         return
     members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
-    number = np.empty(whole.n, dtype=np.int64)
+    number = np.empty(whole.n_points, dtype=np.int64)
     owner = label[whole.pairs[:, 0]]
     inside_one = owner == label[whole.pairs[:, 1]]  # a lower bound may keep two components apart
     for c, points in enumerate(members):
