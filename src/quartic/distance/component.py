@@ -57,7 +57,9 @@ class Component(Measurements):
     @classmethod
     def of_all(cls, data: Measurements, noise: float | None, core: ProvingCore | None) -> Component:
         """Return all of the data, as if it were one component."""
-        return cls(*(getattr(data, column.name) for column in fields(Measurements)), noise=noise, core=core)
+        return cls(
+            **{column.name: getattr(data, column.name) for column in fields(Measurements)}, noise=noise, core=core
+        )
 
     @cached_property
     def loss(self) -> Distances | BoundedDistances:
@@ -294,7 +296,7 @@ class Search:
             problem, start, solver=solver, tol=effort.tol if tol is None else tol, reference=reference,
             max_iter=0 if effort.stopped() else most,
             max_time=None if np.isinf(effort.deadline) else max(effort.deadline - time.perf_counter(), 1e-3),
-            callback=_join_callbacks(effort, beat), verbose=effort.verbose,
+            callback=_watch(effort, beat), verbose=effort.verbose,
         )  # fmt: skip
         if result.status is Status.INTERRUPTED:
             effort.interrupted.set()
@@ -391,42 +393,29 @@ def gradient_at_random(loss: Any, rank: int) -> float:
     return norm(loss.at(loss.random_start(rank, False, np.random.default_rng(0))).gradient)
 
 
-def _join_callbacks(effort: Settings, beat: float | None) -> Callable[[Progress], None] | None:
-    """Return what sees the iterations of a run: the user, who may end the whole search, and who gives a run up."""
-    callback, look = effort.callback, None if beat is None else _give_up_above(beat)
-    if callback is None:
-        return look
+def _watch(effort: Settings, beat: float | None) -> Callable[[Progress], None] | None:
+    """Return what sees the iterations of a run: the user, who may end the whole search, and who gives a run up.
 
-    def see(progress: Progress) -> None:
-        try:
-            callback(progress)
-        except StopIteration:
-            effort.interrupted.set()
-            raise
-        if look is not None:
-            look(progress)
-
-    return see
-
-
-def _give_up_above(beat: float) -> Callable[[Progress], None]:
-    """Return a callback that ends a run whose progress will not take it below a value in a few more steps."""
+    A run is given up where its progress will not take it below ``beat`` in a few more steps.
+    """
+    if effort.callback is None and beat is None:
+        return None
     values: list[float] = []
 
-    def look(progress: Progress) -> None:
+    def see(progress: Progress) -> None:
+        if effort.callback is not None:
+            try:
+                effort.callback(progress)
+            except StopIteration:
+                effort.interrupted.set()
+                raise
         values.append(progress.objective)
-        if len(values) > 8 and progress.objective > 0.5 * beat:
+        if beat is not None and len(values) > 8 and progress.objective > 0.5 * beat:
             rate = progress.objective / values[-9]
             if rate > 0.8 or progress.objective * rate**3 > 0.9 * beat:
                 raise StopIteration
 
-    return look
-
-
-def finish(search: Search, seconds: float) -> Result:
-    """Return the best result with the iterations, products and seconds of the whole search."""
-    assert search.best is not None
-    return replace(search.best, n_iter=search.n_iter, n_products=search.n_products, time=seconds)
+    return see
 
 
 def turn_to_principal_axes(X: Array, rank: int | None = None) -> Array:

@@ -105,7 +105,8 @@ def read_pairs(
     low, high, guess = _bounds(m, distances, lower, upper)
     w: Array | None = None
     if isinstance(weights, str):
-        _check_noise_word(weights)
+        if weights != "noise":
+            raise ValueError(f'weights must be an array, None or "noise", got {weights!r}')
     elif weights is not None:
         w = check_column(weights, m, "weights", nonnegative=True).astype(np.float64)
     repeated = 0
@@ -301,11 +302,6 @@ def weigh_for_noise(distances: Array) -> Array:
     scale = float(squares.mean())
     weights: Array = 1.0 / (squares + 0.01 * scale) if scale > 0 else np.ones_like(squares)
     return weights
-
-
-def _check_noise_word(weights: str) -> None:
-    if weights != "noise":
-        raise ValueError(f'weights must be an array, None or "noise", got {weights!r}')
 
 
 def power_of_distances(upper: Array, lower: Array) -> int:

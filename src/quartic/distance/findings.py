@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from string import Formatter
 from typing import Any
@@ -32,7 +33,7 @@ class DistanceWarning(UserWarning):
     """
 
     def __str__(self) -> str:
-        return self._fill(_Numbers())
+        return self._fill(range(sys.maxsize))  # point k is called k
 
     def told(self, names: Sequence[str]) -> str:
         """Return the text with the points by these names."""
@@ -52,11 +53,6 @@ class DistanceWarning(UserWarning):
 
     def _fill(self, points: Any) -> str:
         return Formatter().vformat(str(self.args[0]), points, self._lengths())
-
-
-class _Numbers:
-    def __getitem__(self, point: int) -> str:
-        return str(point)
 
 
 def mark(point: int) -> str:

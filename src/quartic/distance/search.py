@@ -17,7 +17,7 @@ from quartic.arrays.threads import limited_to, share_of
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result, Status
-from quartic.distance.component import OUTLIER, Component, Search, Settings, Step, add_anchor_pairs, finish, spans_space
+from quartic.distance.component import OUTLIER, Component, Search, Settings, Step, add_anchor_pairs, spans_space
 from quartic.distance.cuts import Cut, OtherSide, compare_answers, find_cuts
 from quartic.distance.determination import MOVED
 from quartic.distance.graph import is_local
@@ -138,7 +138,9 @@ def search_component(component: Component, init: Any, effort: Settings, generato
     explained = search.settled or met or search.is_explained()
     if explained is None:  # of so many points a local minimum has outliers, which were looked for
         explained = component.n_points > _LARGE
-    result = finish(search, time.perf_counter() - began)
+    assert search.best is not None
+    n_iter, n_products, seconds = search.n_iter, search.n_products, time.perf_counter() - began
+    result = replace(search.best, n_iter=n_iter, n_products=n_products, time=seconds)
     sides += _other_answers(search, answers)
     return Found(result, search.steps, explained or component.bounded, sides, search.in_place)
 
@@ -348,14 +350,10 @@ def _other_sides(search: Search) -> list[OtherSide]:
 
 def _other_answers(search: Search, answers: list[Array]) -> list[OtherSide]:
     """Return the answers that others starts led to; of those that noise leaves, where some points are elsewhere."""
-    rivals, everyone, no_one = (
-        _find_rivals(search, answers),
-        np.arange(search.component.n_points),
-        np.empty(0, dtype=np.int64),
-    )
+    rivals, everyone = _find_rivals(search, answers), np.arange(search.component.n_points)
     if search.component.noise is None and search.is_met():
-        return [OtherSide(everyone, no_one, places) for places in rivals]
-    tolerance = OUTLIER * _variance(search) ** 0.5
+        return [OtherSide(everyone, everyone[:0], places) for places in rivals]
+    tolerance = OUTLIER * _variance(search) ** 0.5 if rivals else 0.0
     return [compare_answers(search.X, places, tolerance) for places in rivals]
 
 
