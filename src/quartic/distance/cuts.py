@@ -13,8 +13,6 @@ from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from quartic.arrays import Array, finite_matrix
 from quartic.distance.graph import Indices, Mask, PairGraph, check_indices, grow_bodies, mask_of
@@ -128,14 +126,13 @@ def find_cuts(graph: PairGraph, X: Array, rng: np.random.Generator) -> list[Cut]
     bodies = stable_bodies(graph, X, rng)
     if n <= d + 1 or (bodies and bodies[0].all()):
         return []
-    A = graph.matrix
     seen: set[bytes] = set()
     cuts = []
     _, extent, axes = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
     k = max(
         1, int(np.count_nonzero(extent > _NO_EXTENT * extent[0]))
     )  # flat points may turn about walls of their space
-    for count, mask in enumerate(_pieces(graph, A, X if k == d else X @ axes[:k].T, bodies)):
+    for count, mask in enumerate(_pieces(graph, X if k == d else X @ axes[:k].T, bodies)):
         if count == _PIECES:
             break
         mask = mask if 2 * np.count_nonzero(mask) <= n else ~mask
@@ -295,21 +292,21 @@ def is_flat(Y: Array, around: Array, flat: float = FLAT) -> bool:
     return bool(values[-1] <= flat * reach * np.sqrt(len(Y)))
 
 
-def _pieces(graph: PairGraph, A: sp.csr_array, X: Array, bodies: list[Mask]) -> Iterator[Mask]:
+def _pieces(graph: PairGraph, X: Array, bodies: list[Mask]) -> Iterator[Mask]:
     """Yield sets of points that may hang on the others by a flat set."""
     n, d = X.shape
     for body in bodies:
-        rim = body & (A @ ~body > 0)
+        rim = body & (graph.matrix @ ~body > 0)
         yield body
         yield body & ~rim
-        yield from _components(A, ~body)
+        yield from _components(graph, ~body)
     if n <= _ENUMERATED:
-        yield from _beside_planes(A, X)
+        yield from _beside_planes(graph, X)
     else:
         found = islice(find_planes_of_neighbours(graph.pairs, X), _SEEN)
         near = {plane.tobytes(): plane for plane in found}
         for plane in [*find_crowded_planes(X), *list(near.values())[:_PLANES_KEPT]]:
-            yield from _components(A, ~plane)
+            yield from _components(graph, ~plane)
     single = np.ones(n, dtype=bool)
     if bodies:
         single = ~bodies[0]
@@ -318,17 +315,14 @@ def _pieces(graph: PairGraph, A: sp.csr_array, X: Array, bodies: list[Mask]) -> 
         yield mask_of(v, n)
 
 
-def _components(A: sp.csr_array, among: Mask) -> Iterator[Mask]:
+def _components(graph: PairGraph, among: Mask) -> Iterator[Mask]:
     points = np.flatnonzero(among)
-    if len(points) == 0:
-        return
-    count, labels = connected_components(A[points][:, points], directed=False)
-    order = np.argsort(-np.bincount(labels), kind="stable") if count > 1 else range(count)
-    for label in order:
+    labels = graph.restricted_to(points).components()
+    for label in range(labels.max(initial=-1) + 1):
         yield mask_of(points[labels == label], len(among))
 
 
-def _beside_planes(A: sp.csr_array, X: Array) -> Iterator[Mask]:
+def _beside_planes(graph: PairGraph, X: Array) -> Iterator[Mask]:
     """Yield what is left in several components when the points near a hyperplane through d points are taken out."""
     n, d = X.shape
     size = float(np.sqrt(np.mean(np.sum((X - X.mean(axis=0)) ** 2, axis=1))))
@@ -340,14 +334,14 @@ def _beside_planes(A: sp.csr_array, X: Array) -> Iterator[Mask]:
     slab, plane = heights <= FLAT * size, heights <= THIN**3 * size  # the piece itself may be no larger than a slab
     near = np.concatenate([slab, plane[np.count_nonzero(plane, axis=1) > d]])
     near = np.unique(near[np.count_nonzero(near, axis=1) < n - 1], axis=0)
-    left, linked = ~near, (A.toarray() > 0).astype(np.float32)
+    left, linked = ~near, (graph.matrix.toarray() > 0).astype(np.float32)
     reached, more = left & False, left & (np.cumsum(left, axis=1) == 1)  # from the first that is left
     while (more != reached).any():
         reached, more = more, more | (left & (more @ linked > 0))
     for one, others in zip(reached, left & ~reached, strict=True):
         if others.any():
             yield one
-            yield from _components(A, others)
+            yield from _components(graph, others)
 
 
 def _cut(graph: PairGraph, X: Array, mask: Mask) -> Cut | None:
