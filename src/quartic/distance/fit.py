@@ -38,6 +38,7 @@ from quartic.distance.findings import (
     look_at_triangles,
 )
 from quartic.distance.graph import mask_of
+from quartic.distance.moves import mirror_images
 from quartic.distance.noise import find_standard_errors
 from quartic.distance.search import search_all
 from quartic.init import classical_mds
@@ -213,23 +214,18 @@ def _check_start(init: Any, shape: tuple[int, int]) -> Array:
 
 def reflect_through(X: Array, places: Array) -> Array:
     """Return X reflected in a hyperplane through the places; X itself where they span the space."""
-    if spans_space(places):
-        return X
-    center = places.mean(axis=0)
-    _, _, axes = np.linalg.svd(places - center)
-    reflected: Array = X - 2 * np.outer((X - center) @ axes[-1], axes[-1])
+    reflected: Array = X if spans_space(places) else mirror_images(X, places)[0]
     return reflected
 
 
 def arrange(X: Array, component: Labels, fixed: NDArray[np.bool_], gap: float) -> Array:
     """Return X with every component that is not ``fixed`` centred, on its principal axes, and apart from the others."""
     X = X.copy()
-    n_components = len(fixed)
     members = np.split(np.argsort(component, kind="stable"), np.cumsum(np.bincount(component))[:-1])
     for points, stays in zip(members, fixed, strict=True):
         if not stays:
             X[points] = turn_to_principal_axes(X[points])
-    if n_components == 1:
+    if len(fixed) == 1:
         return X
     if not fixed.any():
         X = place_apart(X, component, gap=gap)
@@ -350,7 +346,9 @@ def locate_complete(D: Array, settings: Settings) -> Located:
     n, rank = len(D), settings.n_components
     targets = None if settings.align_to is None else check_targets(settings.align_to, n, rank)
     simplices = None if settings.signs is None else check_signs(settings.signs, n, rank)
-    data = _sample(D)
+    pairs = random_pairs(n, min(1.0, _SAMPLED / (n - 1)), random_state=0)
+    d = np.asarray(D[pairs[:, 0], pairs[:, 1]], dtype=np.float64)
+    data = Measurements(n, pairs, d, d, d, None)
     some = Component.of_all(data, settings.noise, None)
     loss = CompleteDistances(D)
     start = classical_mds(D, rank, random_state=0)
@@ -369,13 +367,6 @@ def locate_complete(D: Array, settings: Settings) -> Located:
         data, X, _complete_rmse(D, X), all_fixed, component, chirality, result, max(1, result.n_iter), story,
         findings + unmet,
     )  # fmt: skip
-
-
-def _sample(D: Array) -> Measurements:
-    """Return some pairs of a complete matrix, drawn at random."""
-    pairs = random_pairs(len(D), min(1.0, _SAMPLED / (len(D) - 1)), random_state=0)
-    d = np.asarray(D[pairs[:, 0], pairs[:, 1]], dtype=np.float64)
-    return Measurements(len(D), pairs, d, d, d, None)
 
 
 def _complete_rmse(D: Array, X: Array) -> float:
