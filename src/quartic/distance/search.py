@@ -110,12 +110,9 @@ def search_component(component: Component, init: Any, effort: Settings, generato
         if auto:
             _improve(search, _ROUNDS if kept is None else _ROUNDS // 2)
             ends.append(search.best_objective)
-            _keep(search, answers)
+            doubts = _keep_doubtful(search, answers)
             if kept is not None:
                 search.offer(kept)
-            doubts = 0 < len(_find_rivals(search, answers)) < _ALIKE and (
-                search.is_met() or component.noise is not None
-            )
             if effort.spent():
                 break
             if not doubts and (search.done() or component.n_points > _LARGE):
@@ -247,53 +244,25 @@ def _is_settled(search: Search, ends: list[float]) -> bool:
     return explained
 
 
-def _keep(search: Search, answers: list[Array]) -> None:
-    """Keep where a start led, to round-off where it meets all distances, for `_find_rivals`."""
-    component = search.component
-    if (
-        component.n_points > _FOLDED
-        or component.bounded
-        or component.core is not None
-        or search.effort.solver != "auto"
-    ):
-        return
-    if component.noise is None and search.is_met():
-        _polish(search)
-    elif component.n_points > _SMALL:
-        return
-    answers.append(search.X)
+def _keep_doubtful(search: Search, answers: list[Array]) -> bool:
+    """Keep points that meet distances, but not to round-off; tell whether another start may meet them better.
 
-
-def _find_rivals(search: Search, answers: list[Array]) -> list[Array]:
-    """Return the ``answers`` that the data cannot tell from the best.
-
-    A fold of points nearly in special position, a grid say, is no answer, and meets distances as well as if they were
-    rounded; where one answer meets all to round-off, the others are no rivals. Within noise few distances may be met in
-    several ways, of which none is better; where it is not known, its size is that of the best answer's misfit.
+    A fold of points nearly in special position, a grid say, is no answer, and meets them as well as if they were
+    rounded. Where one is found that meets all to round-off, the ``answers`` kept so far are none. Within noise that is
+    known few distances may be met in several ways, of which none is better.
     """
-    if not answers:
-        return []
-    component = search.component
-    errors = [component.errors(places) for places in answers]
-    if component.noise is None and search.is_met():
-        if any(component.are_met(each, _NEARLY_MET) for each in errors):
-            return []
-        return [places for places, each in zip(answers, errors, strict=True) if component.are_met(each)]
-    most = _sum_of_squares(component, search.errors) + _LIKELY * _variance(search)
-    return [places for places, each in zip(answers, errors, strict=True) if _sum_of_squares(component, each) <= most]
-
-
-def _sum_of_squares(component: Component, errors: Array) -> float:
-    return float(np.sum(component.that_count(errors) ** 2))
-
-
-def _variance(search: Search) -> float:
-    """Return the variance of the noise: as it is known, or as the misfit of the best points shows it."""
-    component = search.component
-    if component.noise is not None:
-        return component.noise**2
-    freedom = max(len(component.pairs) - search.effort.n_components * component.n_points, 1)
-    return _sum_of_squares(component, search.errors) / freedom
+    component, auto = search.component, search.effort.solver == "auto"
+    if not auto or component.bounded or component.core is not None or component.n_points > _FOLDED:
+        return False
+    if component.noise is not None and not search.is_met():
+        if component.n_points <= _SMALL and search.is_explained():
+            answers.append(search.X)
+    elif search.is_met():
+        _polish(search)
+        answers.append(search.X)
+        if component.are_met(search.errors, _NEARLY_MET):
+            answers.clear()
+    return 0 < len(answers) < _ALIKE
 
 
 def _flat_cuts(search: Search) -> list[Cut]:
@@ -331,17 +300,17 @@ def _turn_over(search: Search) -> bool:
 def _other_sides(search: Search) -> list[OtherSide]:
     """Return the answers beyond flat cuts that fit too, as far as tolerance or noise can tell."""
     component = search.component
-    cuts = [] if component.bounded or search.best is None or search.effort.spent() else _flat_cuts(search)
-    if not cuts:
+    if component.bounded or search.best is None or search.effort.spent():
         return []
-    met, squares, sides = component.are_met(search.errors), _sum_of_squares(component, search.errors), []
-    most = squares + _LIKELY * _variance(search)
-    for cut in cuts:
-        other = search.run(cut.reflect(search.X), max_iter=200)
+    freedom = max(len(component.pairs) - search.effort.n_components * component.n_points, 1)
+    likely = 1 + _LIKELY / freedom  # RSS + c σ², with σ² = RSS / freedom; of squares and of distances, as either may be
+    sides = []
+    for cut in _flat_cuts(search):
+        here, other = search.errors, search.run(cut.reflect(search.X), max_iter=200)
         there = component.errors(other.X)
-        # of squares and of distances, as either may be
-        as_good = other.objective * squares <= most * search.best_objective or _sum_of_squares(component, there) <= most
-        if component.are_met(there) if met else as_good:
+        squares, others = (float(np.sum(component.that_count(errors) ** 2)) for errors in (here, there))
+        as_good = other.objective <= likely * search.best_objective or others <= likely * squares
+        if component.are_met(there) if component.are_met(here) else as_good:
             least = max(MOVED * component.size, 4 * (squares / len(component.pairs)) ** 0.5)
             near, far = cut.sides(search.X, least)
             sides.append(OtherSide(near, far, other.X[np.concatenate([near, far])]))
@@ -350,11 +319,17 @@ def _other_sides(search: Search) -> list[OtherSide]:
 
 def _other_answers(search: Search, answers: list[Array]) -> list[OtherSide]:
     """Return the answers that others starts led to; of those that noise leaves, where some points are elsewhere."""
-    rivals, everyone = _find_rivals(search, answers), np.arange(search.component.n_points)
-    if search.component.noise is None and search.is_met():
-        return [OtherSide(everyone, everyone[:0], places) for places in rivals]
-    tolerance = OUTLIER * _variance(search) ** 0.5 if rivals else 0.0
-    return [compare_answers(search.X, places, tolerance) for places in rivals]
+    component, noise = search.component, search.component.noise
+    everyone, no_one = np.arange(component.n_points), np.empty(0, dtype=np.int64)
+    sides = [OtherSide(everyone, no_one, places) for places in answers]
+    if noise is None:
+        return sides
+    sides = []
+    most = float(np.sum(component.that_count(search.errors) ** 2)) + _LIKELY * noise**2
+    for places in answers:
+        if float(np.sum(component.that_count(component.errors(places)) ** 2)) <= most:
+            sides.append(compare_answers(search.X, places, OUTLIER * noise))
+    return sides
 
 
 def _polish(search: Search) -> None:
