@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from quartic.arrays import Array
-from quartic.polynomials import unit_cubic_root
+from quartic.arrays.space import unit_cubic_root
 
 
 def solve_subproblem_by_nolips(

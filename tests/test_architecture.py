@@ -20,7 +20,7 @@ ROOT = Path(quartic.__file__).parent
 # folder: the problem is below the solvers, the loop above them.
 LAYERS = [
     ["arrays", "_version"],
-    ["compiled", "polynomials", "archives"],
+    ["compiled", "archives"],
     ["core/parts", "core/units", "distributed"],
     ["penalties"],
     ["kernels"],

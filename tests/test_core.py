@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 from quartic import Problem, minimize
+from quartic.compiled.quartics import minimize_quartic
 from quartic.losses import Distances
 from quartic.losses.pairs import descent
 from quartic.losses.pairs import numba as passes
 from quartic.losses.pairs.loss import PairSquares, next_damping, residual
-from quartic.losses.steps import minimize_quartic
 from quartic.metrics import normalized_rmse
 from quartic.solvers import LevenbergMarquardt, core
 from quartic.solvers.core import by_way_of_core, widened
+
+ROUND_OFF = 64 * float(np.finfo(float).eps)
 
 
 def some_pairs(n, degree, generator):
@@ -81,7 +83,7 @@ def test_where_a_quartic_stops_falling():
     for _ in range(200):
         c = generator.standard_normal(4) * 10.0 ** generator.uniform(-3, 3, 4)
         c[0], c[3] = -abs(c[0]), abs(c[3])
-        t, lowest = (descent.best_step(tuple(c), far) for far in (False, True))
+        t, lowest = (minimize_quartic(tuple(c), ROUND_OFF, np.inf, far) for far in (False, True))
         derivative = np.polynomial.Polynomial(c * [1, 2, 3, 4])
         scale = np.abs(c * [1, 2, 3, 4]) @ t ** np.arange(4)
         assert t > 0
@@ -89,13 +91,43 @@ def test_where_a_quartic_stops_falling():
         assert derivative.deriv()(t) >= -1e-6 * scale / t
         assert (derivative(np.linspace(0, 0.999, 50) * t) <= 1e-9 * scale).all()
         value = np.polynomial.Polynomial([0.0, *c])
-        least = value(minimize_quartic(tuple(c), float(np.finfo(float).eps)))
-        assert value(lowest) <= least + 1e-9 * abs(least)
+        assert value(lowest) <= value(t)
     second_lower, first_lower = (-3.75, 3.875, -5 / 3, 0.25), (-5.0, 4.75, -5.5 / 3, 0.25)  # minima at 1 and 2.5
-    found = [descent.best_step(c, far) for c in (second_lower, first_lower) for far in (False, True)]
+    found = [minimize_quartic(c, ROUND_OFF, np.inf, far) for c in (second_lower, first_lower) for far in (False, True)]
     np.testing.assert_allclose(found, [1.0, 2.5, 1.0, 1.0], rtol=1e-12)
-    for without in ((1.0, -1.0, 0.0, 1.0), (-1.0, 0.0, 0.0, 0.0)):
-        assert descent.best_step(without, False) == 0.0
+    assert minimize_quartic((1.0, -1.0, 0.0, 1.0), ROUND_OFF, np.inf, False) == 0.0
+    assert minimize_quartic((-1.0, 0.0, 0.0, 0.0), ROUND_OFF, np.inf, False) == np.inf
+
+
+@pytest.mark.parametrize("power", [0, -280, -90, 90, 280])
+def test_the_least_of_a_quartic_is_that_of_all_roots_of_its_slope(power):
+    generator = np.random.default_rng(power % 7)
+    for _ in range(400):
+        c = generator.standard_normal(4) * 10.0 ** generator.uniform(-4, 4, 4)
+        c *= generator.random(4) > 0.15
+        upper = 10.0 ** generator.uniform(-2, 2) if generator.random() < 0.7 else np.inf
+        if c[3] <= 0 or generator.random() < 0.3:
+            upper = min(upper, 50.0)
+        value = np.polynomial.Polynomial([0.0, *c])
+        t = minimize_quartic(tuple(c * 10.0**power), ROUND_OFF, upper, True)
+        roots = value.deriv().roots() if c.any() else np.empty(0)
+        roots = roots[abs(roots.imag) < 1e-7 * abs(roots)].real
+        candidates = [0.0, *roots[(roots > 0) & (roots < upper)], *([upper] if upper < np.inf else [])]
+        t_scale = np.abs(c) @ np.maximum(t, 1e-300) ** np.arange(1, 5)
+        assert 0 <= t <= upper
+        assert value(t) <= min(value(np.array(candidates))) + 1e-13 * t_scale
+
+
+@pytest.mark.parametrize("length", [1e-60, 1e-9, 1e9, 1e60])
+def test_the_least_of_a_quartic_on_lines_of_any_length(length):
+    for c in [
+        (-1.0, 1.0, 0.0, 0.0),
+        (-3.75, 3.875, -5 / 3, 0.25),
+        (-1.0, 0.0, 0.0, 1e-20),
+        (-1.0, 0.5, -1e-17, -1e-17),
+    ]:
+        t = minimize_quartic(tuple(np.array(c) / length ** np.arange(1, 5)), ROUND_OFF, np.inf, True)
+        assert t / length == pytest.approx(minimize_quartic(c, ROUND_OFF, np.inf, True), rel=1e-12)
 
 
 def test_rules_of_damping():

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize as scipy_minimize
 
 from gram_appendix import cardano, solve_subproblem_by_nolips
+from quartic.arrays.space import unit_cubic_root
 from quartic.diagnostics import CheckFailed, check_mirror, check_relative_smoothness
 from quartic.kernels import EuclideanKernel, GramKernel, NormKernel
 from quartic.kernels.gram import solve_subproblem
 from quartic.losses import FullLeastSquares, LeastSquares
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
-from quartic.polynomials import real_roots_of_cubic, unit_cubic_root
 from strategies import losses, seeds, symmetric
 
 PENALTIES = [Zero(), Nonnegative(), L1(0.7), NonnegativeL1(0.7), L0(0.3), Ridge(0.9), NonnegativeRidge(0.9)]
@@ -111,24 +111,6 @@ def test_unit_cubic_agrees_with_cardano_where_cardano_is_good(share, sigma):
 def test_unit_cubic_solves_its_equation(w):
     y = unit_cubic_root(w)
     assert y * (y * y + 1) == pytest.approx(w, rel=1e-15, abs=1e-320)
-
-
-@given(st.lists(st.floats(-100, 100).map(lambda x: round(x, 3)), min_size=3, max_size=3), st.floats(0.001, 1000))
-def test_cubic_roots(roots, a):
-    p, q, r = roots
-    found = real_roots_of_cubic(a, -a * (p + q + r), a * (p * q + q * r + r * p), -a * p * q * r)
-    size = 1 + max(map(abs, roots))
-    for root in roots:  # a double root is only good to √eps, a triple one to its cube root
-        gaps = sorted(abs(root - other) for other in roots)
-        tolerance = 1e-9 if gaps[1] > 1e-2 * size else 2e-4
-        assert min(abs(root - x) for x in found) <= tolerance * size
-
-
-def test_cubic_roots_of_lower_degree():
-    assert real_roots_of_cubic(0, 1, -3, 2) == pytest.approx([1, 2])
-    assert real_roots_of_cubic(0, 0, 2, -4) == [2]
-    assert real_roots_of_cubic(0, 0, 0, 1) == []
-    assert real_roots_of_cubic(0, 1, 0, 1) == []
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)

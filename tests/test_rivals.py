@@ -178,8 +178,9 @@ def test_face_directions_do_not_depend_on_the_number_of_threads():
     np.testing.assert_array_equal(*found)
 
 
-def test_auto_takes_face_directions_for_sparse_matrices():
-    assert minimize(problem(planted_graph(60, 3, random_state=0)[0]), rank=3, max_iter=1).solver == "face-cg"
+@pytest.mark.parametrize(("n", "solver"), [(60, "cd"), (300, "face-cg")])
+def test_auto_sweeps_few_rows_and_takes_face_directions_for_other_sparse_matrices(n, solver):
+    assert minimize(problem(planted_graph(n, 3, random_state=0)[0]), rank=3, max_iter=1).solver == solver
 
 
 def test_gauss_newton_direction_solves_its_equations():

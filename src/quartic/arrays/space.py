@@ -419,6 +419,11 @@ times: Callable[..., Array] = _forward("times")
 bare: Callable[[Any], Any] = _forward("bare")
 
 
+def norm_length(W: Array, alpha: float, sigma: float) -> Array:
+    """Return the U parallel to W with (α‖U‖² + σ) U = W."""
+    return W / norm_scale(float(norm(W)), alpha, sigma)
+
+
 # -- arrays used again: memory fresh from the system costs more than the pass that fills it ---------------------------
 
 

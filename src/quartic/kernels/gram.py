@@ -23,8 +23,8 @@ from quartic.arrays import (
     to_host,
     trace_inner,
 )
+from quartic.arrays.space import norm_scale, unit_cubic_root
 from quartic.kernels.base import Kernel, sigma_for
-from quartic.polynomials import norm_scale, unit_cubic_root
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss, Point

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from quartic.arrays import Array, as_floats, check_number, inner, squared_norm
+from quartic.arrays.space import norm_length
 from quartic.kernels.base import Kernel, sigma_for
 from quartic.penalties.base import Penalty
-from quartic.polynomials import norm_length
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss, Point

@@ -349,6 +349,10 @@ class Loss(ABC):
         """Return about how many entries of the data a product touches a row of X; None where that says little."""
         return None
 
+    def share_of_zeros(self) -> float:
+        """Return the share of zeros among the entries of the data, stored or not; 0 where that says little."""
+        return 0.0
+
     # -- constants --------------------------------------------------------------------------------------------------
 
     @property

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from quartic.arrays import Array, eps, gram, space_of
-from quartic.polynomials import real_roots_of_cubic
 
 if TYPE_CHECKING:
     from quartic.losses.base import Point
@@ -99,30 +98,6 @@ class Trial(NamedTuple):
     ahead: Array | None = None
 
 
-def minimize_quartic(c: tuple[float, float, float, float], precision: float, upper: float = math.inf) -> float:
-    """Return the t in [0, upper] of least c₁t + c₂t² + c₃t³ + c₄t⁴.
-
-    The coefficients are known to a few units of their last digits. Where the exact quartic has no terms of third
-    and fourth order, what round-off leaves of them turns it down again at t ≈ 1/eps. So a t counts by the most that
-    the change there can be, its round-off added. Where all of the line falls, without a minimiser, t is far out.
-    """
-    c1, c2, c3, c4 = c
-    unknown = _LINE_ROUND_OFF * precision
-
-    def most(t: float) -> float:
-        change = t * (c1 + t * (c2 + t * (c3 + t * c4)))
-        return change + unknown * t * (abs(c1) + t * (abs(c2) + t * (abs(c3) + t * abs(c4))))
-
-    roots = [t for t in real_roots_of_cubic(4 * c4, 3 * c3, 2 * c2, c1) if 0 < t < math.inf]
-    candidates = [t for t in roots if t < upper]
-    if math.isfinite(upper):
-        candidates.append(upper)
-    elif c1 < 0 and not roots:
-        candidates.append(_FAR * (-c1 / abs(c2) if c2 else 1.0))
-    best = min(candidates, key=most, default=0.0)
-    return best if most(best) < 0 else 0.0
-
-
 @dataclass(frozen=True)
 class Line:
     """f(X + tD) = f(X) + c₁t + c₂t² + c₃t³ + c₄t⁴.
@@ -156,10 +131,14 @@ class Line:
     def minimizer(self, upper: float = math.inf, linear: float = 0.0, quadratic: float = 0.0) -> float:
         """Return the t in [0, upper] of least f(X + tD) + linear·t + quadratic·t² (a smooth penalty on the line).
 
-        The global one, since all roots of the derivative are tried: see `minimize_quartic`.
+        The global one, but for t at which the change is lost in round-off; far out where the line falls for ever.
         """
+        from quartic.compiled.quartics import minimize_quartic
+
         c1, c2, c3, c4 = map(float, self.coefficients)
-        return minimize_quartic((float(c1 + linear), float(c2 + quadratic), c3, c4), eps(self.start.X), float(upper))
+        c = c1 + float(linear), c2 + float(quadratic), c3, c4
+        t: float = minimize_quartic(c, _LINE_ROUND_OFF * eps(self.start.X), float(upper), True)
+        return t if math.isfinite(t) else _FAR * (-c[0] / abs(c[1]) if c[1] else 1.0)
 
     def point(self, t: float) -> Point:
         """Return the point X + tD; no product is made."""

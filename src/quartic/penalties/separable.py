@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from quartic.arrays import Array, astype, inner, namespace, positive_part, space_of, squared_norm, total
+from quartic.arrays.space import norm_length, unit_cubic_root
 from quartic.core.units import Degrees, Units
 from quartic.penalties.base import Penalty, check_weight
-from quartic.polynomials import norm_length, unit_cubic_root
 
 
 class Family(Penalty):

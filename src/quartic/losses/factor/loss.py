@@ -221,6 +221,10 @@ class FullLeastSquares(Loss):
     def entries_per_row(self) -> float:
         return self.matrix.entries_per_row()
 
+    def share_of_zeros(self) -> float:
+        filled = float((self.matrix.entries() != 0).sum()) if self.matrix.shows_entries else math.inf
+        return max(1 - filled / self.n_points**2, 0.0)
+
     def restore(self, arrays: dict[str, Array]) -> LeastSquaresPoint:
         rank = arrays["X"].shape[1]
         if arrays["MX"].shape != arrays["X"].shape or arrays["gram"].shape != (rank, rank):

@@ -19,12 +19,14 @@ import numpy as np
 
 from quartic.arrays import HOST, Array
 from quartic.compiled.flags import FLAGS, INNER, njit
+from quartic.compiled.quartics import minimize_quartic
 from quartic.compiled.vectors import dot, load, nothing, store, where_squared
 from quartic.losses.pairs.loss import FLAT, LITTLE, next_damping, residual
 from quartic.losses.pairs.numba import data_of, layout, pair_rows, places_of_blocks
 from quartic.losses.pairs.pairs import LINEARIZE, PRODUCT, QUARTIC, Pairs
 
-EPS = float(np.finfo(np.float64).eps)
+# The coefficients of a line are known to so much.
+_LINE_ROUND_OFF = 64 * float(np.finfo(np.float64).eps)
 _next_damping, _residual = njit(**INNER)(next_damping), njit(**INNER)(residual)
 
 
@@ -122,7 +124,7 @@ def take_steps(here: Any, rules: Any, now: Any, goal: float, made: Any) -> Any:
         tolerance = _residual(forcing, slope, earlier, power)
         steps, reached, length = solve_rows(here, shift, tolerance, max_cg)
         c = pair_rows(modes[2], kind, lanes, None, none, V, width, False, none, n, *data)
-        t = best_step(c, far)
+        t = minimize_quartic(c, _LINE_ROUND_OFF, np.inf, far)
         passes += steps + 2
         for i in range(n):  # for the case that the step fails
             store(Z, i, none, load(lanes, W, i, at))
@@ -179,62 +181,6 @@ def is_flat(W: Any, at: int, rank: int, axes: int) -> Any:
                 S[k, l] += (W[i, at + k] - mean[k]) * (W[i, at + l] - mean[l])
     variances = np.linalg.eigvalsh(S)
     return variances[-axes - 1] <= FLAT * variances[-axes]
-
-
-@njit(**FLAGS)
-def best_step(c: Any, far: bool) -> float:
-    """Return the t > 0 at which c₁t + c₂t² + c₃t³ + c₄t⁴ is least, or, not ``far``, first stops falling; or 0.
-
-    It is 0 where the quartic does not fall, never stops, or falls by no more than its round-off.
-    """
-    c1, c2, c3, c4 = c
-    if not c1 < 0:
-        return 0.0
-    # the slope rises up to the first of these, falls up to the second, and rises from there on
-    low, high, square = 0.0, 0.0, 9 * c3 * c3 - 24 * c2 * c4
-    if square > 0 and c4 > 0:
-        q = -3 * c3 - np.copysign(np.sqrt(square), c3)
-        one, other = q / (12 * c4), 2 * c2 / q if q != 0 else 0.0
-        low, high = max(min(one, other), 0.0), max(one, other, 0.0)
-    first = cross(c, 0.0, low) if slope_at(c, low) > 0 else 0.0
-    last, end = 0.0, 2 * high + 1.0
-    if slope_at(c, high) < 0:
-        while slope_at(c, end) < 0 and end < 1e9:
-            end *= 2.0
-        last = cross(c, high, end) if slope_at(c, end) >= 0 else 0.0
-    t = first if first > 0 and (not far or not least_fall(c, last) < least_fall(c, first)) else last
-    return t if least_fall(c, t) < 0 else 0.0
-
-
-@njit(**INNER)
-def slope_at(c: Any, t: float) -> Any:
-    """Return the slope of the quartic."""
-    return c[0] + t * (2 * c[1] + t * (3 * c[2] + t * 4 * c[3]))
-
-
-@njit(**INNER)
-def least_fall(c: Any, t: float) -> Any:
-    """Return the most that the change at t can be, its coefficients being known to a few units of their last digits."""
-    change = t * (c[0] + t * (c[1] + t * (c[2] + t * c[3])))
-    return change + 64 * EPS * t * (abs(c[0]) + t * (abs(c[1]) + t * (abs(c[2]) + t * abs(c[3]))))
-
-
-@njit(**INNER)
-def cross(c: Any, low: float, high: float) -> float:
-    """Return where the slope crosses zero, which is negative at ``low`` and not at ``high``: Newton, or halving."""
-    t = min(max(1.0, low), high)
-    for _ in range(300):
-        slope, curvature = slope_at(c, t), 2 * c[1] + t * (6 * c[2] + t * 12 * c[3])
-        if slope < 0:
-            low = t
-        else:
-            high = t
-        new = t - slope / curvature if curvature != 0 else low
-        new = new if low < new < high else 0.5 * (low + high)
-        if abs(new - t) <= 2 * EPS * t:
-            break
-        t = new
-    return t
 
 
 @njit(**FLAGS)
