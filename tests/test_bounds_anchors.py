@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from quartic import Problem, minimize
 from quartic.datasets import sensor_field
+from quartic.kernels import GramKernel, NormKernel
 from quartic.losses import Anchored, BoundedDistances, Distances, RawStress
 from quartic.losses.pairs.pairs import ROOTS
 from strategies import seeds, some_pairs
@@ -192,6 +193,21 @@ def test_the_kernel_constants_hold_with_anchors(held):
     X = 0.1 * np.random.default_rng(0).standard_normal((36, 2))
     result = minimize(Problem(loss), X, solver="nolips", tol=1e-8, max_iter=200)
     assert (np.diff(result.history.objective) <= 1e-12).all()
+
+
+@pytest.mark.parametrize("kind", [NormKernel, GramKernel])
+@pytest.mark.parametrize("tight", [True, False])
+def test_relative_smoothness_with_anchors_far_out(kind, tight):
+    """Where the data are small beside the anchors' places, these alone make ∇²f(X) large near X = 0."""
+    pairs = some_pairs(0, 8)
+    far = Anchored(Distances(pairs, np.full(len(pairs), 1e-2), 8), [0, 5], [[9.0, -4.0], [-6.0, 8.0]])
+    kernel, rng = kind.for_loss(far, tight), np.random.default_rng(0)
+    for length in (1e-2, 1.0, 10.0):
+        X, D = length * rng.standard_normal((2, 6, 2))
+        p = far.at(X)
+        for t in (1e-3, 1.0):
+            move = far.move(p, X + t * D)
+            assert move.remainder <= kernel.divergence(X + t * D, X)
 
 
 @pytest.mark.parametrize(

@@ -685,9 +685,12 @@ def test_a_callback_sees_every_iteration_and_may_end_the_search():
         model = DistanceCompletion(3, n_init=4, random_state=0, callback=stop).fit_pairs(pairs, distances)
     assert len(seen) == len(before) + 3
     assert model.embedding_.shape == (40, 3)
-    assert not model.result_.success
+    assert model.result_.status == "callback"
+    assert "stopped by the callback" in model.result_.message
     with pytest.raises(ValueError, match="callback must be a function"):
         DistanceCompletion(3, callback=1).fit_pairs(pairs, distances)
+    with pytest.raises(ValueError, match="n_jobs must be an integer, or None, and not 0"):
+        DistanceCompletion(3, n_jobs=0).fit_pairs(pairs, distances)
 
 
 # -- never sure of what is wrong ------------------------------------------------------------------------------------

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from quartic import kernels, losses
 from quartic.bench.commands import render_page
 from quartic.bench.numbers import QUOTED, quote_numbers, read_numbers
+from quartic.solvers import SOLVERS
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"```python\n# (src/\S+)\n(.*?)```", re.DOTALL)
@@ -38,6 +40,15 @@ NUMBERS = read_numbers(ROOT / "benchmarks" / "results.csv")
 # "9.3 times faster", "149 to 169 times as long": a measured ratio, whose number must have a key.
 BARE = re.compile(r"^\w.*\s\d+\.\d+ +\d+(?:\.\d+)?\b.*$", re.MULTILINE)  # a row of a table with numbers typed by hand
 CLAIM = re.compile(r"(?<![|\w.>-])[0-9]+(?:\.[0-9]+)?(?!<!--) times (?:faster|slower|as (?:fast|long|quick))")
+
+
+def test_every_solver_loss_and_kernel_is_in_the_documents():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [name for name in SOLVERS if f"`{name}`" not in readme] == []
+    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    of_points = {"FullLeastSquares", "Line", "Loss", "Move", "Point"}  # what LeastSquares returns, and parts of losses
+    names = [*sorted(set(losses.__all__) - of_points), *kernels.__all__]
+    assert [name for name in names if f"{name}`" not in pages] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

@@ -36,7 +36,7 @@ FAST = {name: NEW[name] for name in ("tr", "ncg-block", "ncg-gram", "lm", "lm-wh
 class Entries(PairSquares):
     """½ Σ w (⟨x_i, x_j⟩ − b)² over given entries, the diagonal among them: the other kind of pair."""
 
-    smoothness = gradient_norm_at_zero = gradient_scale = 1.0
+    smoothness = gradient_norm_at_zero = gradient_scale = value_at_zero = 1.0
 
     def __init__(self, n, entries, values, weights=None):
         super().__init__(sort_pairs(ENTRIES, entries, values, weights, n, diagonal=True))

@@ -7,9 +7,22 @@ import numpy as np
 import pytest
 
 from quartic import Problem, minimize
+from quartic.arrays.space import HOST
 from quartic.compiled.quartics import minimize_quartic
 from quartic.kernels import EuclideanKernel, GramKernel, NormKernel
-from quartic.losses import Anchored, Completion, Distances, LeastSquares, Line, Quadratic, RawStress, Rectangular
+from quartic.losses import (
+    Anchored,
+    Completion,
+    Distances,
+    LeastSquares,
+    Line,
+    Point,
+    Quadratic,
+    RawStress,
+    Rectangular,
+    Robust,
+    Smooth,
+)
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge
 from quartic.solvers import ADMM, LBFGS, SOLVERS, NoLips, Solver, State
 from quartic.solvers.registry import why_not
@@ -54,6 +67,83 @@ def test_quartics_of_any_scale_without_overflow(size, tail):
         (1.0, size, 0.0, -tail),
     ]:
         assert math.isfinite(minimize_quartic((c1, c2, c3, c4), 1e-14, math.inf, True))
+
+
+# -- what is claimed -------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Hopeful(Solver):
+    """Gradient descent whose points carry a millionth of the gradient, as if what they carry had drifted."""
+
+    name = "hopeful"
+
+    def step(self, problem, state):
+        new = problem.loss.at(state.point.X - 0.05 * state.point.gradient)
+        return State(Point(new.X, new.value, 1e-6 * new.gradient))
+
+
+def test_convergence_is_believed_of_a_fresh_gradient_only():
+    loss, X0 = LeastSquares(np.diag([3.0, 2.0, 1.0])), np.ones((3, 2)) + np.eye(3, 2)
+    result = minimize(Problem(loss), X0, solver=Hopeful(), tol=1e-3)
+    assert result.success
+    assert result.n_iter > 5
+    assert np.linalg.norm(loss.gradient(result.X)) <= 1e-3 * np.linalg.norm(loss.gradient(X0))
+
+
+def test_the_trust_region_grows_where_its_model_is_good():
+    """Its first radius is a quarter of ‖X0‖: from a start this small it must double twenty times to get anywhere."""
+    loss, X0 = LeastSquares(np.diag([3.0, 2.0, 1.0])), 1e-6 * (np.ones((3, 2)) + np.eye(3, 2))
+    assert minimize(Problem(loss), X0, solver="tr", tol=1e-6, max_iter=100).success
+
+
+# -- at X = 0 ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("penalty", [None, Ridge(0.1), Nonnegative(), NonnegativeRidge(0.1)], ids=str)
+@pytest.mark.parametrize("n", [4, 7])
+@pytest.mark.parametrize("kind", ["robust", "smooth"])
+def test_a_first_step_as_long_as_x_itself_does_not_end_in_the_saddle_at_zero(kind, n, penalty):
+    """From equal rows the gradient is parallel to X: a step of X's own length leads to 0, or to round-off of it."""
+    if kind == "robust":
+        loss = Robust(np.full((n, n), 0.6), "pseudo-huber", 50.0)
+    else:
+        loss = Smooth(lambda X: 0.5 * np.sum((X @ X.T - 0.6) ** 2), lambda X: (X @ X.T - 0.6) @ X, n=n)
+    result = minimize(Problem(loss, penalty), np.full((n, 1), 1.3), solver="lbfgs", tol=1e-6)
+    assert result.success
+    drawn = 0.0 if penalty in (None, Nonnegative()) else 0.05 / n
+    np.testing.assert_allclose(result.X**2, 0.6 - drawn, rtol=1e-5)
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "ncg", "tr", "scaledgd"])
+def test_a_run_that_is_led_to_the_saddle_at_zero_goes_on_or_says_so(solver):
+    """On the line from an eigenvector to zero, 0 is lowest; there XᵀX has no inverse. Round-off may lead on."""
+    path = LeastSquares(np.diag([-1.0, -1.0], 1) + np.diag([-1.0, -1.0], -1))
+    result = minimize(Problem(path), np.array([[1.0], [math.sqrt(2)], [1.0]]), solver=solver, tol=1e-6)
+    if result.success:
+        assert result.objective == pytest.approx(1.0)
+    else:
+        assert "stalled at X = 0, a saddle from which the objective falls" in result.message
+
+
+def test_a_metric_of_nothing_is_that_of_the_gradient():
+    np.testing.assert_array_equal(HOST.regular_inverse(np.zeros((2, 2)), 1e-3), np.eye(2))
+
+
+@dataclasses.dataclass(frozen=True)
+class Shrinking(Solver):
+    name = "shrinking"
+
+    def step(self, problem, state):
+        return State(problem.loss.at(1e-12 * state.point.X))
+
+
+def test_next_to_nothing_is_no_more_believed_than_zero():
+    """At an X of 1e-12 the gradient has vanished, and so it is next to every saddle."""
+    result = minimize(Problem(LeastSquares(np.eye(3))), np.ones((3, 1)), solver=Shrinking(), tol=1e-6, max_iter=3)
+    assert result.status == "max_iter"
+    nothing_better = minimize(Problem(LeastSquares(-np.eye(3))), np.ones((3, 1)), solver=Shrinking(), tol=1e-6)
+    assert nothing_better.success
 
 
 # -- above the best ---------------------------------------------------------------------------------------------------

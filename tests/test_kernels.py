@@ -14,7 +14,7 @@ from quartic.arrays.space import unit_cubic_root
 from quartic.diagnostics import CheckFailed, check_mirror, check_relative_smoothness
 from quartic.kernels import EuclideanKernel, GramKernel, NormKernel
 from quartic.kernels.gram import solve_subproblem
-from quartic.losses import FullLeastSquares, LeastSquares
+from quartic.losses import FullLeastSquares, LeastSquares, RawStress
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
 from strategies import losses, seeds, symmetric
 
@@ -83,6 +83,17 @@ def test_proposition_4_gram_mirror_to_ten_digits(shape, rank):
     for alpha, beta, sigma, scale in constants:
         if np.any(V):
             assert residual(GramKernel(alpha, beta, sigma), V * scale) <= 1e-10, (alpha, beta, sigma, scale)
+
+
+@pytest.mark.parametrize("small", [1e-2, 1e-5, 1e-7, 1e-9])
+def test_gram_mirror_keeps_the_digits_of_small_singular_values(small):
+    """VᵀV alone has lost those of 1e-7 beside 1; with α = 0 each μ is the root of βμ³ + σμ = η for itself."""
+    rng = np.random.default_rng(0)
+    Q, P = np.linalg.qr(rng.standard_normal((30, 2)))[0], np.linalg.qr(rng.standard_normal((2, 2)))[0]
+    eta, sigma = np.array([1.0, small]), 1e-6 * small
+    mu = np.diag(Q.T @ GramKernel(0.0, 1.0, sigma).mirror(Q * eta @ P.T) @ P)
+    # V itself is known to eps·‖V‖, and so is its least singular value; μ has a third of that relative error
+    np.testing.assert_allclose(mu**3 + sigma * mu, eta, rtol=1e-14 / small + 1e-12)
 
 
 def test_mirror_of_zero_is_zero():
@@ -205,6 +216,12 @@ def test_float32_stays_float32():
 def test_bad_constants(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("kind", [NormKernel, GramKernel])
+def test_a_loss_that_no_quartic_kernel_bounds_is_refused_by_name(kind):
+    with pytest.raises(ValueError, match="RawStress has no finite smoothness"):
+        kind.for_loss(RawStress([[0, 1], [1, 2]], [1.0, 1.0]))
 
 
 def test_euclidean_kernel_has_no_constants():

@@ -1,5 +1,7 @@
 """The loop and the first solvers: the convergence theorem, stopping, interrupts, checkpoints, errors."""
 
+import dataclasses
+import io
 import itertools
 import math
 import subprocess
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 import quartic
 from quartic import Problem, minimize
 from quartic.core import loop
+from quartic.core.progress import progress_bar
 from quartic.kernels import EuclideanKernel, GramKernel, NormKernel
 from quartic.losses import Distances, FullLeastSquares, LeastSquares, RawStress
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
@@ -402,6 +405,16 @@ def test_foreign_checkpoints_are_refused_and_left_alone(tmp_path):
         minimize(planted(), rank=3, checkpoint=path, random_state=0)
 
 
+@pytest.mark.parametrize(
+    ("part", "other"), [("penalty", {"penalty": NonnegativeL1(0.1)}), ("kernel", {"kernel": NormKernel(7.0, 1.0)})]
+)
+def test_a_checkpoint_of_another_penalty_or_kernel_is_refused(tmp_path, part, other):
+    given = {"rank": 3, "solver": "inertial", "checkpoint": tmp_path / "run.npz", "random_state": 0}
+    minimize(dataclasses.replace(planted(), kernel=NormKernel(6.0, 1.0)), max_iter=3, **given)
+    with pytest.raises(ValueError, match=f"another run: its {part}"):
+        minimize(dataclasses.replace(planted(), **{"kernel": NormKernel(6.0, 1.0)} | other), **given)
+
+
 # -- errors -----------------------------------------------------------------------------------------------------------
 
 GOOD = planted()
@@ -430,6 +443,7 @@ START = np.ones((12, 3))
         (lambda: minimize(GOOD, rank=3, tol=math.nan), "tol must be"),
         (lambda: minimize(GOOD, rank=3, max_iter=-1), "max_iter must be"),
         (lambda: minimize(GOOD, rank=3, max_time=0), "max_time must be"),
+        (lambda: minimize(GOOD, rank=3, callback=3), "callback must be a function"),
         (lambda: minimize(GOOD, rank=3, reference=-1.0), "reference must be"),
         (lambda: minimize(NOTHING, rank=0), "rank must lie between 1"),
         (lambda: minimize(NOTHING, START[:5]), "X0 must have one row for each of the 12 points"),
@@ -505,6 +519,16 @@ def test_verbose_shows_a_bar_and_silence_is_silent(capsys):
     assert capsys.readouterr() == ("", "")
     minimize(planted(), rank=3, random_state=0, verbose=True)
     assert "objective" in capsys.readouterr().out
+
+
+def test_the_bar_shows_no_numbers_before_there_are_any():
+    from rich.console import Console
+
+    shown = io.StringIO()
+    with progress_bar(Console(file=shown, force_terminal=True, width=120)) as show:
+        minimize(planted(), rank=3, random_state=0, callback=show)
+    assert "objective" in shown.getvalue()
+    assert "nan" not in shown.getvalue()
 
 
 @pytest.mark.parametrize("number", [np.float32(1e-3), np.float64(1e-3), np.int64(0), 0, 1])

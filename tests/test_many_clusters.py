@@ -10,9 +10,9 @@ from quartic.clustering.many import start_of_many
 from quartic.compiled.graphs import descend_rows
 from quartic.compiled.rows import quartic_minimizer
 from quartic.datasets import block_model
-from quartic.init import random_start
+from quartic.init import random_start, spectral_start
 from quartic.losses import LeastSquares
-from quartic.penalties import Nonnegative
+from quartic.penalties import Nonnegative, Separable
 
 
 def test_coordinate_against_a_grid():
@@ -109,6 +109,19 @@ def sweeps(monkeypatch):
 
     monkeypatch.setattr("quartic.compiled.graphs.descend_rows", count)
     return sweeps
+
+
+def test_sweeps_count_as_products_and_any_way_to_say_nonnegative_has_them(hundred, sweeps):
+    loss, made = LeastSquares(hundred[0]), []
+    for penalty in (Nonnegative(), Separable(nonnegative=True)):
+        plain, whole = (Problem(loss, penalty).counted() for _ in range(2))
+        spectral_start(plain, 110, np.random.default_rng(0))
+        sweeps.clear()
+        start_of_many(whole, 110, np.random.default_rng(0), tol=1e-3)
+        made.append(len(sweeps))
+        # besides each sweep: the gradient at a random start, and the product with the labels
+        assert whole.loss.n_products == plain.loss.n_products + 2 + len(sweeps)
+    assert made[0] == made[1] > 1
 
 
 def test_where_sweeps_are_slow_the_solver_takes_over(sweeps):

@@ -20,7 +20,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import quartic
-from quartic import SymNMF, graphs
+from quartic import DistanceCompletion, SymNMF, graphs
 from quartic.datasets import DatasetNotFound, karate, load_similarity, planted_graph
 from quartic.metrics import ari, clustering_accuracy
 from quartic.penalties import L1, NonnegativeRidge
@@ -356,6 +356,13 @@ def test_negative_similarities_keep_nodes_apart():
 # -- errors -----------------------------------------------------------------------------------------------------------
 
 
+def test_an_infinite_max_time_is_no_limit():
+    """As `minimize` takes it, which has always done so."""
+    M = np.kron(np.eye(3), np.ones((4, 4)))
+    assert SymNMF(3, max_time=np.inf).fit(M).result_.success
+    assert DistanceCompletion(2, metric="euclidean", max_time=np.inf).fit(np.eye(4, 2)).result_.success
+
+
 @pytest.mark.parametrize(
     ("settings", "X", "error", "words"),
     [
@@ -379,6 +386,7 @@ def test_negative_similarities_keep_nodes_apart():
         ({"alpha": 1.0}, np.eye(4), ValueError, "alpha = 1.0 is the weight of"),
         ({"random_state": "one"}, np.eye(4), TypeError, "random_state"),
         ({"n_jobs": 1.5}, np.eye(4), ValueError, "n_jobs must be an integer, or None"),
+        ({"n_jobs": 0}, np.eye(4), ValueError, "n_jobs must be an integer, or None, and not 0"),
         ({"callback": 3}, np.eye(4), ValueError, "callback"),
         ({"max_iter": True}, np.eye(4), ValueError, "max_iter"),
         (

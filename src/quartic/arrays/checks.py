@@ -144,23 +144,16 @@ def check_count(value: Any, name: str, at_least: int = 1) -> int:
     return int(value)
 
 
-def check_integer(value: Any, name: str, least: int | None = None, more: str = "") -> None:
+def check_integer(value: Any, name: str, least: int, more: str = "") -> None:
     """Raise unless the setting ``value`` is an integer of at least ``least``; ``more`` is what else it may be."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or (least is not None and value < least):
-        at_least = "" if least is None else f" of at least {least}"
-        raise ValueError(f"{name} must be an integer{at_least}{more}, got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}{more}, got {value!r}")
 
 
 def check_choice(value: Any, name: str, words: Iterable[str], otherwise: bool = False) -> None:
     """Raise unless the setting ``value`` is one of the words, or is right ``otherwise``."""
     if not otherwise and not (isinstance(value, str) and value in words):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, got {value!r}")
-
-
-def check_callback(callback: Any) -> None:
-    """Raise unless the setting ``callback`` can be called, or is None."""
-    if callback is not None and not callable(callback):
-        raise ValueError(f"callback must be a function of one argument, or None, got {callback!r}")
 
 
 def working_dtype(dtype: np.dtype[Any]) -> type[np.floating[Any]]:

@@ -288,9 +288,9 @@ class Space:
         return alpha * float(S.trace()) + sigma
 
     def regular_inverse(self, S: Array, shift: float) -> Array:
-        """Return (S + shift·tr(S)/r·I)⁻¹."""
+        """Return (S + shift·tr(S)/r·I)⁻¹; I where S = 0."""
         A = S.copy()
-        A.flat[:: len(A) + 1] += shift / len(A) * S.trace()
+        A.flat[:: len(A) + 1] += shift / len(A) * S.trace() or 1.0
         return np.linalg.inv(A)
 
     def quotient(self, a: float, b: float) -> float:

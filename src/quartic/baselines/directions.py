@@ -295,7 +295,7 @@ class ScaledGD(Solver):
         """Return (XᵀX + λI)⁻¹, where ``left`` is the share of the loss that is left."""
         values, Q = np.linalg.eigh(on_host(p.gram))
         least = self.damping * math.sqrt(min(max(left, 0.0), 1.0)) + float(np.finfo(np.float64).eps)
-        shifted = np.maximum(values, 0) + least * values[-1]
+        shifted = np.maximum(values, 0) + (least * values[-1] or 1.0)
         return (Q / shifted) @ Q.T
 
     def _along(self, problem: Problem, p: Point, D: Array) -> tuple[Point, float] | None:

@@ -13,7 +13,6 @@ from quartic.core.problem import Problem
 from quartic.init import random_start, spectral_start
 from quartic.losses.factor.loss import FullLeastSquares
 from quartic.losses.factor.matrix import StoredMatrix
-from quartic.penalties import Nonnegative
 
 # Fewer columns are as quick dense; of a row so many nonzeros are kept; sweeps for each column, since columns make an
 # iteration longer but no sweep; and rounds in a row at each.
@@ -36,7 +35,7 @@ def start_of_many(
     loss = problem.loss
     matrix = loss.matrix if isinstance(loss, FullLeastSquares) else None
     M: Any = matrix.M if isinstance(matrix, StoredMatrix) else None
-    if rank < _MANY or not sp.issparse(M) or type(problem.penalty) is not Nonnegative:
+    if rank < _MANY or not sp.issparse(M) or problem.penalty.cut(1.0) != (True, 0.0, 0.0):
         return X
     from quartic.compiled.graphs import descend_rows
 
@@ -44,17 +43,20 @@ def start_of_many(
     n, labels = len(X), X.argmax(axis=1)
     P = sp.csr_array((np.ones(n), (np.arange(n), labels)), shape=(n, rank))
     # the best multiple of P for all rows, and then of each
-    between, size = P.T @ (M @ P), np.bincount(labels, minlength=rank)
+    MP = M @ P
+    loss.count_products()
+    between, size = P.T @ MP, np.bincount(labels, minlength=rank)
     scale = np.sqrt(max(between.trace(), 0.0) / np.square(size, dtype=float).sum())
     if not scale > 0:  # no edges within clusters, as where every node is one
         return X
     values = np.zeros((n, min(rank, _ROOM)))
-    values[:, 0] = np.maximum(np.asarray((M @ P)[np.arange(n), labels]), 0) / (scale * size[labels])
+    values[:, 0] = np.maximum(np.asarray(MP[np.arange(n), labels]), 0) / (scale * size[labels])
     columns, count = np.zeros(values.shape, np.int64), (values[:, 0] > 0).astype(np.int64)
     columns[:, 0] = labels
     G = np.diag(np.bincount(labels, values[:, 0] ** 2, rank))
     graph = M.indptr.astype(np.int64), M.indices.astype(np.int64), M.data.astype(np.float64)
     for _ in range(int(_SWEEPS * rank)):
+        loss.count_products()  # a sweep looks at every entry of M, as a product does
         squares = descend_rows(*graph, generator.permutation(n), columns, values, count, G, _ROUNDS)
         if np.sqrt(squares) <= tol * reference or (max_time is not None and solving_time() - began >= max_time):
             break

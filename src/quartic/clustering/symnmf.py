@@ -18,7 +18,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from quartic.arrays import Array, RandomState, check_number, is_torch, namespace, random_generator, to_host
-from quartic.arrays.checks import check_callback, check_choice, check_integer
+from quartic.arrays.checks import check_choice, check_integer
 from quartic.arrays.threads import limited_to, one_blas_thread, share_of
 from quartic.clustering.known import Known, anchor, link, read_known, spread_labels
 from quartic.clustering.many import start_of_many
@@ -35,6 +35,7 @@ from quartic.clustering.similarity_input import (
 from quartic.core.loop import Progress, minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result
+from quartic.core.stopping import check_estimator
 from quartic.graphs.inputs import names_of
 from quartic.graphs.normalization import KINDS
 from quartic.init import random_start, spectral_start
@@ -491,23 +492,16 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     def _check_settings(self) -> None:
         """Raise a ValueError that names the first setting that makes no sense."""
-        for name, least in (("n_components", 1), ("n_init", 1), ("max_iter", 0)):
-            check_integer(getattr(self, name), name, least)
+        check_estimator(self)
         if self.n_neighbors is not None and not (isinstance(self.n_neighbors, str) and self.n_neighbors == "auto"):
             check_integer(self.n_neighbors, "n_neighbors", 1, ', or "auto", or None for a full graph')
-        if self.n_jobs is not None:
-            check_integer(self.n_jobs, "n_jobs", None, ", or None")
-        check_number(self.tol, "tol", zero=True)
         check_number(self.alpha, "alpha", zero=True)
-        if self.max_time is not None:
-            check_number(self.max_time, "max_time", cure="; None is no limit")
         check_choice(
             self.affinity, "affinity", ("auto", "precomputed", "cosine", "self_tuning"), callable(self.affinity)
         )
         check_choice(self.normalize, "normalize", ("auto", *KINDS), self.normalize is None)
         check_choice(self.init, "init", ("auto", "random", "spectral"), not isinstance(self.init, str))
         check_choice(self.penalty, "penalty", _PENALTIES, isinstance(self.penalty, Penalty | None))
-        check_callback(self.callback)
 
     def _penalty(self) -> Penalty:
         if isinstance(self.penalty, Penalty) and not self.penalty.nonnegative:

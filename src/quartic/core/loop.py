@@ -116,7 +116,10 @@ def minimize(
     """
     started = solving_time()
     Problem.check(problem)
-    _check_limits(tol, reference, max_iter, max_time)
+    check_number(tol, "tol", zero=True)
+    if reference is not None and not callable(reference):
+        check_number(reference, "reference", zero=True)
+    check_limits(max_iter, max_time, callback)
     chosen = choose_solver(solver, problem)
     if checkpoint is not None:
         check_folder(checkpoint)
@@ -367,13 +370,6 @@ def _zero_is_the_answer(problem: Problem, units: Units, columns: int, solver: So
     words = "converged: the gradient of F vanishes at 0, so X = 0 is the answer"
     facts = float(objective[0]), float(stationarity[0]), Status.CONVERGED, words, 0, products, seconds
     return Result(units.X(X), *facts, history, solver.name)
-
-
-def _check_limits(tol: Any, reference: Any, max_iter: Any, max_time: Any) -> None:
-    check_number(tol, "tol", zero=True)
-    if reference is not None and not callable(reference):
-        check_number(reference, "reference", zero=True)
-    check_limits(max_iter, max_time)
 
 
 def bar(verbose: bool) -> AbstractContextManager[Callable[[Any], object]]:

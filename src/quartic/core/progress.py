@@ -20,28 +20,16 @@ def progress_bar(console: Any = None, *, transient: bool = False) -> Iterator[Ca
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress
 
-    columns = (
-        BarColumn(bar_width=20),
-        TextColumn("iteration {task.fields[n_iter]}  objective {task.fields[objective]:.6e}"),
-        TextColumn("stationarity {task.fields[stationarity]:.2e}"),
-        TextColumn("{task.fields[rate]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),  # stationarity falls by a steady factor an iteration, more or less
-    )
+    # the time left: stationarity falls by a steady factor an iteration, more or less
+    columns = BarColumn(bar_width=20), TextColumn("{task.description}"), TimeElapsedColumn(), TimeRemainingColumn()
     with RichProgress(*columns, console=console, transient=transient) as bar:
-        task = bar.add_task("", total=1.0, n_iter=0, objective=math.nan, stationarity=math.nan, rate="")
-        run = _Run()
+        task, run = bar.add_task("starting", total=1.0), _Run()
 
         def show(progress: Progress) -> None:
             run.see(progress)
-            bar.update(
-                task,
-                completed=run.done,
-                n_iter=progress.n_iter,
-                objective=progress.objective,
-                stationarity=progress.stationarity,
-                rate=run.rate,
-            )
+            here = f"iteration {progress.n_iter}  objective {progress.objective:.6e}"
+            words = f"{here} stationarity {progress.stationarity:.2e} {run.rate}"
+            bar.update(task, completed=run.done, description=words)
 
         yield show
 

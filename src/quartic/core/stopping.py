@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from quartic.arrays import Array, astype, check_number, float_type, inner, is_zero, norm, to_host
+from quartic.arrays import Array, astype, check_number, float_type, inner, norm, to_host
+from quartic.arrays.checks import check_integer
 from quartic.core.problem import Problem
 from quartic.core.result import Status
 from quartic.core.run_log import RunLog
@@ -37,12 +38,25 @@ _FAR_STARTS, _LARGER, _FAR_STEPS = 6, 30.0, 30
 _FAR, _DROP = 2.0**23, 100.0
 
 
-def check_limits(max_iter: Any, max_time: Any) -> None:
-    """Raise unless these can limit iterations and seconds."""
+def check_limits(max_iter: Any, max_time: Any, callback: Any) -> None:
+    """Raise unless these can limit iterations and seconds, and watch a run."""
     if not isinstance(max_iter, int | np.integer) or isinstance(max_iter, bool) or max_iter < 0:
         raise ValueError(f"max_iter must be a nonnegative integer, got {max_iter!r}")
     if max_time is not None and max_time != math.inf:
         check_number(max_time, "max_time", cure="; None is no limit")
+    if callback is not None and not callable(callback):
+        raise ValueError(f"callback must be a function of one argument, or None, got {callback!r}")
+
+
+def check_estimator(model: Any) -> None:
+    """Raise an error that names the first of the settings that all estimators have which makes no sense."""
+    check_integer(model.n_components, "n_components", 1)
+    check_integer(model.n_init, "n_init", 1)
+    jobs = model.n_jobs
+    if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int | np.integer) or jobs == 0):
+        raise ValueError(f"n_jobs must be an integer, or None, and not 0, got {jobs!r}")
+    check_number(model.tol, "tol", zero=True)
+    check_limits(model.max_iter, model.max_time, model.callback)
 
 
 @dataclass(frozen=True)
@@ -164,8 +178,9 @@ class Stopping:
         return End(Status.NON_FINITE, where, judged=judged)
 
     def _at_saddle(self, point: Point) -> bool:
-        """Tell whether the point is zero and no answer: stationarity vanishes there whatever the data."""
-        return is_zero(point.X) and self._falls_from_zero
+        """Tell whether X is no answer, being zero or next to nothing: stationarity vanishes at 0 whatever the data."""
+        linear = self.problem.loss.gradient_norm_at_zero * norm(point.X) ** 2  # bounds |⟨∇F(0), XXᵀ⟩|
+        return linear <= _SMALL**2 * abs(float(point.value)) and self._falls_from_zero
 
     @cached_property
     def _has_no_minimiser(self) -> bool:

@@ -15,10 +15,11 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quartic.arrays import Array, RandomState, check_number
-from quartic.arrays.checks import check_callback, check_choice, check_integer
+from quartic.arrays.checks import check_choice
 from quartic.arrays.threads import one_blas_thread
 from quartic.core.loop import Progress
 from quartic.core.result import Result
+from quartic.core.stopping import check_estimator
 from quartic.datasets import pair_distances
 from quartic.distance.component import Settings
 from quartic.distance.data import (
@@ -468,18 +469,10 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _check_settings(self) -> None:
         """Raise an error that names the first setting that makes no sense."""
-        check_integer(self.n_components, "n_components", 1)
-        check_integer(self.n_init, "n_init", 1)
-        check_callback(self.callback)
-        check_integer(self.max_iter, "max_iter", 0)
-        if self.n_jobs is not None:
-            check_integer(self.n_jobs, "n_jobs", None, ", or None")
+        check_estimator(self)
         check_choice(self.metric, "metric", ("precomputed", "euclidean"))
         check_choice(self.init, "init", _STARTS, hasattr(self.init, "__len__") and not isinstance(self.init, str))
         check_choice(self.refine, "refine", ("stress",), self.refine is None)
-        check_number(self.tol, "tol", zero=True)
-        if self.max_time is not None:
-            check_number(self.max_time, "max_time", cure="; None is no limit")
         if self.noise is not None:
             check_number(self.noise, "noise", cure="; None has it estimated")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
@@ -198,7 +197,7 @@ class Settings:
     noise: float | None = None
     deadline: float = np.inf
     callback: Callable[[Progress], object] | None = None
-    interrupted: threading.Event = field(default_factory=threading.Event)  # set when a run was told to stop
+    told: list[Status] = field(default_factory=list)  # what ended a run that was told to stop: Ctrl-C or the callback
 
     def __reduce__(self) -> Any:  # who watches and interrupts here does not do so in another process
         return Settings, tuple(getattr(self, each.name) for each in fields(self)[:-2])
@@ -213,7 +212,7 @@ class Settings:
 
     def stopped(self) -> bool:
         """Tell whether it was told to stop, by Ctrl-C or by the callback."""
-        return self.interrupted.is_set()
+        return bool(self.told)
 
 
 @dataclass(frozen=True)
@@ -299,7 +298,7 @@ class Search:
             callback=_watch(effort, beat), verbose=effort.verbose,
         )  # fmt: skip
         if result.status is Status.INTERRUPTED:
-            effort.interrupted.set()
+            effort.told.append(result.status)
         self.n_iter += result.n_iter
         self.n_products += result.n_products
         X = to_host(result.X)
@@ -407,7 +406,7 @@ def _watch(effort: Settings, beat: float | None) -> Callable[[Progress], None] |
             try:
                 effort.callback(progress)
             except StopIteration:
-                effort.interrupted.set()
+                effort.told.append(Status.CALLBACK)
                 raise
         values.append(progress.objective)
         if beat is not None and len(values) > 8 and progress.objective > 0.5 * beat:

@@ -159,8 +159,9 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
         findings += look_at_anchors(whole, errors, whole.errors(last.run(X, max_iter=_FREED).X), held[1])
     account.n_iter += last.n_iter
     if settings.stopped():
-        message = "interrupted; the best points so far are returned"
-        account.result = replace(account.result, status=Status.INTERRUPTED, message=message)
+        words = "stopped by the callback" if settings.told[0] is Status.CALLBACK else "interrupted"
+        message = f"{words}; the best points so far are returned"
+        account.result = replace(account.result, status=settings.told[0], message=message)
     room = data.pairs[data.linked & data.counts & ~data.fixing]
     generator = np.random.default_rng(0)
     # a misfit that counts as met may be that of a piece on its wrong side

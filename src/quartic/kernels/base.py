@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -86,6 +87,11 @@ def sigma_for(loss: Loss, tight: bool) -> float:
     Any positive σ at or above twice the curvature bound is valid. Where the bound is zero a small share of
     ‖∇F(0)‖, the loss's own scale, keeps h strictly convex. Points held in place add curvature that ∇F(0) does not show.
     """
+    if math.isinf(loss.smoothness):
+        raise ValueError(
+            f"{loss.name} has no finite smoothness, so no quartic kernel makes it relatively smooth; leave the kernel "
+            "out, and the solver's steps find their own way"
+        )
     size = loss.gradient_norm_at_zero
     if size == 0.0:
         return 1.0

@@ -171,7 +171,7 @@ def solve_sdp(
     if not isinstance(problem, SDP):
         raise TypeError(f"problem must be a quartic.sdp.SDP, got {type(problem).__name__}")
     check_number(tol, "tol")
-    check_limits(0 if max_iter is None else max_iter, max_time)
+    check_limits(0 if max_iter is None else max_iter, max_time, callback)
     if method not in _METHODS:
         raise ValueError(f"method must be one of {', '.join(_METHODS)}, got {method!r}")
     if rank != "auto" and (isinstance(rank, bool) or not isinstance(rank, int | np.integer) or rank < 1):

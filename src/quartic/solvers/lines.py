@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from quartic.arrays import Array, inner
+from quartic.arrays import Array, inner, norm
 from quartic.core.problem import Problem
 from quartic.losses import Point
 from quartic.solvers.base import State
@@ -15,6 +15,8 @@ _SUFFICIENT = 1e-4
 # A trial is at most this many times longer, and at least this much shorter, than the one before.
 _LONGER, _SHORTER = 4.0, 0.1
 _TRIALS = 40
+# A step that leaves no more than this of X was one to zero.
+_NOTHING = 1e-6
 # A carried point is made anew after so many lines, or when stationarity has shrunk this much: the round-off it
 # carries is that of the largest gradient on the way.
 LINES, SHRUNK = 50, 1e-3
@@ -33,8 +35,18 @@ def search_line(problem: Problem, p: Point, D: Array, upper: float = math.inf) -
 
     Armijo's rule from t = 1. Each trial knows its remainder, Ψ(X + tD) − Ψ(X) − t·slope ≈ ½κt², without cancellation,
     so that the next one goes to the minimiser −slope/κ of that parabola; once more also after a success that
-    promises to be far too short, as first steps are.
+    promises to be far too short, as first steps are. One that ends at X = 0 but for round-off, a saddle as a rule, is
+    cut by a tenth where that is lower.
     """
+    found = _descend(problem, p, D, upper)
+    if found is None or norm(found[0].X) > _NOTHING * norm(p.X):
+        return found
+    short = 0.9 * found[1]
+    near = problem.loss.at(p.X + short * D)
+    return (near, short) if problem.objective(near) < problem.objective(found[0]) else found
+
+
+def _descend(problem: Problem, p: Point, D: Array, upper: float) -> tuple[Point, float] | None:
     upper = float(upper)  # on a device it may be under way
     t, best = min(1.0, upper), None
     for _ in range(_TRIALS):

@@ -149,7 +149,7 @@ def line_sums(X: Array, D: Array, S: Array, G: Array, MD: Array) -> tuple[Array,
         return T + T.T, HOST.gram(D), HOST.inner(G, D), HOST.inner(MD, D)
     some = D[:: max(1, len(D) // _SAMPLE)]
     length = HOST.inner(some, some) * len(D) / len(some)
-    nu = min(math.sqrt(S.trace() / length), _STRETCH) if length > 0 else 1.0
+    nu = min(math.sqrt(max(S.trace(), 0.0) / length), _STRETCH) if length > 0 else 1.0  # S may be round-off
     sums = step_sums(D, MD, Origin.at(X, G), -1 / (1 + nu) if nu > 0.1 else None, False)
     if sums.ahead is None:
         T = HOST.gram(X, D)

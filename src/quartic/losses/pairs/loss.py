@@ -312,9 +312,3 @@ class PairSquares(QuarticPairs):
         """Tell whether a compiled call is worth it that makes many passes on one thread."""
         few = self.n_pairs <= _FEW_PAIRS and X.shape[1] <= _FEW_COLUMNS
         return few and self.pairs.listed and not self.ridge
-
-    @property
-    def value_at_zero(self) -> float:
-        """f(0) = ½ Σ w b²."""
-        squares = np.square(self.target, dtype=np.float64)
-        return 0.5 * float(squares.sum() if self.weight is None else np.dot(squares, self.weight))
