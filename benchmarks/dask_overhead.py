@@ -11,11 +11,11 @@ from functools import partial
 
 import dask
 import numpy as np
-import scipy.sparse as sp
 from distributed import Client, LocalCluster
 
 from quartic import Problem, minimize
 from quartic.bench.numbers import record, run_script
+from quartic.datasets import planted_graph
 from quartic.distributed import in_blocks
 from quartic.losses import DaskMatrix, LeastSquares
 from quartic.penalties import Nonnegative
@@ -23,16 +23,11 @@ from quartic.penalties import Nonnegative
 WORKERS, REPEATS, RANK = 2, 3, 20
 
 
-def graph(n: int, per_row: int) -> sp.csr_array:
-    """Return a random symmetric matrix with about ``per_row`` entries a row, the worst case for the cache."""
-    ends = np.random.default_rng(0).integers(0, n, (2, n * per_row // 2), dtype=np.int32)
-    A = sp.csr_array((np.random.default_rng(1).random(ends.shape[1]), ends), shape=(n, n))
-    return sp.csr_array(A + A.T)
-
-
 def measure(n, per_row):
     local = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
-    M, X = graph(n, per_row), 0.1 * np.random.default_rng(1).random((n, RANK))
+    # neighbours are drawn from all nodes, the worst case for the cache
+    M = planted_graph(n, 1, per_row // 2, p_within=1.0, random_state=0)[0]
+    X = 0.1 * np.random.default_rng(1).random((n, RANK))
     with LocalCluster(n_workers=WORKERS, threads_per_worker=1, **local) as cluster, Client(cluster) as client:
         pieces = in_blocks(M, 2 * WORKERS)
         with dask.config.set(num_workers=WORKERS):

@@ -24,6 +24,14 @@ HELIX = {1000: 0.1, 2000: 0.1, 5000: 0.05, 20_000: 0.005, 100_000: 0.0004}
 SHAPES = {"helix": "helix", "swiss": "swiss roll", "sphere": "sphere", "cloud": "gauss"}
 
 
+def both(game, start, tol):
+    """Return `minimize` and SciPy's L-BFGS-B with our gradient, from one start if there is one, as jobs."""
+    return {
+        "minimize": lambda: minimize(game.problem(), start, rank=3 if start is None else None, tol=tol, random_state=0),
+        "SciPy_L-BFGS-B": lambda: scipy_lbfgs(game, 0, tol, Recorder(lambda X: {}, reference=1.0)),
+    }
+
+
 def compare(case, reduce, rounds, **jobs):
     """Return milliseconds of each job, and how many times as long as the first the others take."""
     with one_thread():
@@ -37,10 +45,7 @@ def beside(shape, n, share, peer):
     warnings.simplefilter("ignore")
     game = Cell(f"{shape}-{n}-{share}-0", 3, "edmc", "random")
     pairs, d, _ = game.given
-    jobs = {
-        "minimize": lambda: minimize(game.problem(), rank=3, tol=1e-8, random_state=0),
-        "SciPy_L-BFGS-B": lambda: scipy_lbfgs(game, 0, 1e-8, Recorder(lambda X: {}, reference=1.0)),
-    }
+    jobs = both(game, None, 1e-8)
     ours = {"DistanceCompletion": lambda: DistanceCompletion(random_state=0).fit_pairs(pairs, d)}
     jobs = {peer: jobs[peer], **ours} if peer == "minimize" else {**ours, peer: jobs[peer]}
     case = f"{SHAPES[shape]}, n = {n:,}, " + (f"{len(pairs):,} pairs" if peer == "minimize" else f"{share:.0%}")
@@ -50,12 +55,8 @@ def beside(shape, n, share, peer):
 def from_one_start(shape, share, noise):
     """Measure `minimize` beside SciPy's L-BFGS-B with our gradient, both until that is 1e-6 of the start's."""
     game = Cell(f"{shape}-2000-{share}-{noise}", 2 if shape == "field" else 3, "edmc", "random")
-    start = game.start(0)
-    jobs = {
-        "minimize": lambda: minimize(game.problem(), start, tol=1e-6),
-        "SciPy_L-BFGS-B": lambda: scipy_lbfgs(game, 0, 1e-6, Recorder(lambda X: {}, reference=1.0)),
-    }
-    yield from compare(f"{shape}, n = 2,000, {share:.0%}, noise {noise:.0%}", np.min, 7, **jobs)
+    case = f"{shape}, n = 2,000, {share:.0%}, noise {noise:.0%}"
+    yield from compare(case, np.min, 7, **both(game, game.start(0), 1e-6))
 
 
 CASES = {f"{n}": partial(beside, "helix", n, share, "minimize") for n, share in HELIX.items()}

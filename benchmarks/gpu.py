@@ -22,6 +22,7 @@ from quartic.graphs import similarity
 from quartic.losses import Distances, LeastSquares
 from quartic.losses.factor import torch_matrix
 from quartic.losses.factor.torch_matrix import csr
+from quartic.metrics import normalized_rmse
 from quartic.penalties import Nonnegative
 
 MILLION, DEVICE = int(os.environ.get("QUARTIC_MILLION", 1_000_000)), torch.device("cuda")
@@ -69,11 +70,10 @@ def cloud(n: int, m: int, dtype, device, seed: int = 0):
     return points, pairs, (points[pairs[:, 0]] - points[pairs[:, 1]]).square().sum(1).to(dtype)
 
 
-def rmse(X, points) -> float:
-    """Normalised, over ten million pairs."""
-    i, j = torch.randint(len(X), (2, 10_000_000), generator=torch.Generator(X.device).manual_seed(5), device=X.device)
-    found, true = (X[i] - X[j]).double().norm(dim=1), (points[i] - points[j]).norm(dim=1)
-    return float(((found - true).square().mean() / true.square().mean()).sqrt())
+def purity(labels, member, k: int) -> float:
+    """Return the share of nodes that belong where most of their cluster do."""
+    groups = torch.bincount(torch.as_tensor(labels).to(member) * k + member, minlength=k * k).reshape(k, k)
+    return float(groups.max(dim=1).values.sum()) / len(member)
 
 
 def cluster(case: str, method: str, M, rank: int, member=None, seeds: int = 3):
@@ -84,15 +84,10 @@ def cluster(case: str, method: str, M, rank: int, member=None, seeds: int = 3):
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         model, seconds = seconds_of(lambda seed=seed: SymNMF(rank, random_state=seed + 1).fit(M))
-        purity = 1.0
-        if member is not None:
-            groups = torch.bincount(torch.as_tensor(model.labels_).to(member) * rank + member, minlength=rank * rank)
-            purity = float(groups.reshape(rank, rank).max(dim=1).values.sum()) / len(member)
-        facts = {"s": seconds, "products": model.result_.n_products, "purity": purity}
-        facts |= {
-            "residual": (2 * model.objective_) ** 0.5
-            / float((M.values() if M.layout == torch.sparse_csr else M).norm())
-        }
+        pure = 1.0 if member is None else purity(model.labels_, member, rank)
+        norm = float((M.values() if M.layout == torch.sparse_csr else M).norm())
+        facts = {"s": seconds, "products": model.result_.n_products, "purity": pure}
+        facts |= {"residual": (2 * model.objective_) ** 0.5 / norm}
         history = model.result_.history  # the residual is the root of the objective; what is no iteration comes first
         near = int(np.argmax(np.sqrt(history.objective / history.objective[-1]) <= 1.04))
         facts |= {"s to 1.04 times it": seconds - history.time[-1] + history.time[near]}
@@ -202,7 +197,7 @@ def edmc():
         yield from record(
             case, f"{str(dtype).split('.')[1]} {solver}", s=float(np.median([s for _, s in runs])),
             slowest_s=max(s for _, s in runs), passes=runs[-1][0].n_products,
-            rmse=max(rmse(result.X, points) for result, _ in runs),
+            rmse=max(normalized_rmse(result.X.cpu().numpy(), points.cpu().numpy()) for result, _ in runs),
         )  # fmt: skip
 
 
@@ -219,10 +214,8 @@ def features():
         torch.cuda.reset_peak_memory_stats()
         W, graph_s = seconds_of(lambda X=X: similarity(X, "self_tuning"))
         model, s = seconds_of(lambda model=model, X=X: model.fit(X))
-        groups = torch.bincount(model.labels_ * 50 + member, minlength=50 * 50).reshape(50, 50)
         facts = {"s": s, "graph s": graph_s, "entries": W.values().numel(), "iterations": model.n_iter_}
-        facts |= {"peak GiB": torch.cuda.max_memory_allocated() / 2**30}
-        facts |= {"purity": float(groups.max(dim=1).values.sum()) / MILLION}
+        facts |= {"peak GiB": torch.cuda.max_memory_allocated() / 2**30, "purity": purity(model.labels_, member, 50)}
         yield from record("features, a million points in 64 dimensions", f"seed {seed}", **facts)
 
 

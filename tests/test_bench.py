@@ -34,7 +34,7 @@ from quartic.bench.numbers import (
 )
 from quartic.bench.sections import OURS, panels_of, run_method, section_numbers, with_penalties
 from quartic.core.loop import referee
-from quartic.report.panels import average
+from quartic.plots import average
 
 GRAPH = Cell("planted-150-3", 3)
 TUNED = {"hals": (1e-2, 1e-1), "anls": (1e-1,), "admm": (1e-1, 1.0)}

@@ -261,7 +261,7 @@ def test_ctrl_c_at_a_terminal_leaves_the_workers_alone_and_the_best_result_is_wr
     ],
 )
 def test_the_command_says_in_one_line_what_is_wrong(monkeypatch, tmp_path, arguments, message):
-    import quartic.cli.workers as workers
+    import quartic.cli.cluster as workers
 
     soon = workers.connect
     monkeypatch.setattr(workers, "connect", lambda address: soon(address, timeout=0.3))
@@ -274,7 +274,7 @@ def test_the_command_says_in_one_line_what_is_wrong(monkeypatch, tmp_path, argum
 
 @pytest.mark.parametrize("arguments", [["--workers", "2"], ["--scheduler", "tcp://127.0.0.1:1"]])
 def test_without_dask_the_command_says_so_before_it_reads(monkeypatch, arguments):
-    import quartic.cli.workers as workers
+    import quartic.cli.cluster as workers
 
     monkeypatch.setattr(workers, "find_spec", lambda name: None)
     result = _cluster("no-such-file.npz", "-k", "2", *arguments)

@@ -272,7 +272,7 @@ def test_clusters_of_the_report_are_those_of_the_labels():
     chart, words = section.parts[2]
     order = [int(said.split(":")[0]) for said in chart.data[0].hovertext[0]]
     assert (np.diff(labels[order]) >= 0).all()
-    assert f"{(own < 0.6).sum()} of 400 nodes lie between" in words
+    assert f"; {(own < 0.6).sum()} lie between clusters" in words
     np.testing.assert_array_equal(model.plot_memberships().images[0].get_array(), shares[np.lexsort((-own, labels))].T)
 
 

@@ -21,7 +21,7 @@ from quartic.bench.sections import (
     run_section,
     settings_of,
 )
-from quartic.report.panels import draw
+from quartic.plots import draw
 
 
 def play(folder, *games, say=print, **settings):
@@ -174,7 +174,7 @@ def test_the_command_runs_a_game_and_prints_the_profiles(tmp_path):
 
 
 def test_every_solver_has_a_colour_of_its_own():
-    from quartic.report.panels import OURS, RIVALS
+    from quartic.plots import OURS, RIVALS
 
     assert {name.split(" ")[0] for entries in LEAGUE.values() for name in entries} <= set(OURS | RIVALS)
     assert len({*OURS.values(), *RIVALS.values()}) == len(OURS) + len(RIVALS)

@@ -257,9 +257,10 @@ def test_short_and_long_files_are_read_alike(file, text, monkeypatch):
         ("iris.xlsx", b"PK\x03\x04\x14\x00 [Content_Types].xml", "not a spreadsheet that Excel would open"),
         ("iris", b"PK\x03\x04\x14\x00 [Content_Types].xml", "not a spreadsheet that Excel would open"),
         ("old.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", r"save the sheet as \.xlsx or CSV"),
-        ("data.json", b"[1, 2]", "not JSON .expected a list of rows"),
+        ("data.json", b"[1, 2]", "no table in it .expected a list of rows"),
         ("data.json", b"[[1, 2], [1]]", "rows of different lengths"),
         ("data.json", b'[{"a": [1]}]', "a cell holds a list"),
+        ("data.json", b'{"name": "all", "children": [{"size": 3}]}', "no table in it .expected a list of rows"),
         ("data.json", b'{"x": [1], "y": [1', "not JSON"),
         ("data.csv.zip", b"PK\x03\x04\x14\x00 data.csv", "an archive; unpack it"),
         ("photo.jpg", b"\xff\xd8\xff\xe0\n\x81\x90", "jpg:2: not a text file, nor of another kind that is read"),
@@ -584,8 +585,9 @@ def test_a_row_of_totals_is_no_sample(file, name):
 
 
 def test_the_columns_that_are_features_are_named(file):
-    found = io.read_similarity(file("Name;Kunden-Nr.;Umsatz\na;17;1,5\nb;18;2,5\nc;30;9\n"))
-    assert "3 rows, 2 columns of numbers: Kunden-Nr., Umsatz (3 columns separated by semicolons" in found.guess
+    found = io.read_similarity(file("Name;Besuche;Kunden-Nr.;Umsatz\na;3;17;1,5\nb;5;18;2,5\nc;4;30;9\n"))
+    assert "3 rows, 2 columns of numbers: Besuche, Umsatz (4 columns separated by semicolons" in found.guess
+    assert "row numbers left out: column 'Kunden-Nr.'" in found.guess
 
 
 def test_truth_values_are_neither_nodes_nor_names(file):
@@ -597,6 +599,11 @@ def test_truth_values_are_neither_nodes_nor_names(file):
 def test_a_json_object_on_each_line(file):
     found = io.read_similarity(file('{"source": "a", "target": "b"}\n{"source": "b", "target": "c"}\n', "edges.jsonl"))
     assert found.names == ("a", "b", "c")
+
+
+def test_the_only_numbers_have_a_sign(file):
+    with pytest.raises(io.FileFormatError, match=r"'5\.001,50 €' in column 2 is text; write plain"):
+        io.read_similarity(file("name;umsatz\nn1;5.001,50 €\nn2;7.200,00 €\nn3;1,00 €\n"))
 
 
 def test_columns_of_text_that_are_numbers_with_a_sign_say_how_to_be_used(file):
@@ -765,6 +772,7 @@ def test_bounds_and_weights(file):
         ("i,j,lower,upper\n0,1,,\n", "no distance between two different points"),
         ("i,j,d\n0,1,1\n0,2\n1,2,1\n", "data.csv:3: 2 cells where the others have 3"),
         (",a,b\na,0,1\nb,2,0\n", "the distance of b and a is 2, but 1"),
+        ("name;city;length\na;x;1,5\nb;y;2\nc;z;3\n", "data.csv:2: no point is in two rows, so that nothing can be"),
     ],
 )
 def test_faulty_distances(file, text, words):
@@ -787,8 +795,27 @@ def test_the_one_column_beside_the_ends_is_the_weight_whatever_it_is_called(file
         io.read_graph(several, columns=["from", "nobody"])
     with pytest.raises(io.FileFormatError, match="seems to hold distances"):
         io.read_similarity(file("from,to,distance\na,b,8.5\nb,c,2\n"))
+    for name in ("squared_distance", "Abstand in mm", "Entfernung km"):
+        with pytest.raises(io.FileFormatError, match=f"'{name}' seems to hold distances"):
+            io.read_similarity(file(f"from,to,{name}\na,b,8.5\nb,c,2\n"))
+    assert io.read_graph(file("from,to,distance\na,b,8.5\nb,c,2\n"), columns=["1", "2"]).adjacency.nnz == 4  # as told
     with pytest.raises(io.FileFormatError, match=r"column .Abstand.* seems to hold distances"):
         io.read_similarity(file("Ort;Ziel;Abstand (m)\na;b;8,5\nb;c;2\nc;d;1\n"))
+
+
+def test_remarks_beside_anchors_are_no_coordinates(file):
+    found = io.read_anchors(file("point,x,y,remark,determined\na,1,2,fixed,yes\nb,3,4,,yes\n"), ["a", "b"], 2)
+    assert [place.tolist() for place in found.values()] == [[1, 2], [3, 4]]
+
+
+def test_no_command_is_named_that_does_not_read_the_file_either(file):
+    atoms, bounds = file("1\n\nH 0 0 0\n", "h.xyz"), file("1 2 3 3\n", "a.nmr")
+    for read in (io.read_similarity, io.read_graph, io.read_features, io.read_distances):
+        with pytest.raises(io.FileFormatError, match="this kind of file holds no ") as error:
+            read(atoms)
+        assert "use quartic locate" not in str(error.value)
+    with pytest.raises(io.FileFormatError, match="holds no graph and no features; use quartic locate"):
+        io.read_similarity(bounds)
 
 
 def test_anchors(file):
@@ -801,6 +828,74 @@ def test_anchors(file):
         io.read_anchors(path, ["a", "b"], 3)
     with pytest.raises(io.FileFormatError, match="two places"):
         io.read_anchors(file("a,0,0\na,1,1\n"), ["a"], 2)
+
+
+@pytest.mark.parametrize("called", ["CustomerID", "customer_id", "Customer Id", "Kunden-Nr."])
+def test_numbers_that_are_names_are_no_features(file, called):
+    found = io.read_similarity(
+        file(f"{called},age,income\n" + "".join(f"{7 * k},{k % 9},{k % 5}.5\n" for k in range(30)))
+    )
+    assert found.columns == ("age", "income")
+    assert found.names[:3] == ("0", "7", "14")
+    twice = f"{called},age,income\n" + "".join(f"{k // 2},{k % 9}.5,{k % 5}.5\n" for k in range(30))
+    assert io.read_similarity(file(twice)).columns[0] == called  # one that comes again names no row
+    assert io.read_features(file("acid,x\n1,2\n3,4\n5,6\n")).columns == ("acid", "x")
+
+
+def test_a_distance_of_a_point_to_itself_may_be_listed_where_it_is_zero(file):
+    """As a matrix is written row by row."""
+    found = io.read_distances(file("i,j,d\n1,1,0\n1,2,3\n2,1,3\n2,2,0\n1,3,4\n2,3,5\n3,3,0\n"))
+    assert found.distances.tolist() == [3, 4, 5]
+    assert "3 rows of a point with itself left out" in found.guess
+
+
+@pytest.mark.parametrize("ends", ["sender,recipient", "Absender,Empfänger", "caller,callee", "citing,cited"])
+def test_lists_of_mails_and_calls_are_graphs(file, ends):
+    found = io.read_similarity(file(f"{ends},day,subject\na,b,Mon,hi\nb,c,Tue,re: hi\nc,a,Mon,news\na,b,Tue,hi\n"))
+    assert found.names == ("a", "b", "c")
+    assert "no weights); 1 repeated edge: once (--repeats sum adds them up); left out: column 'day'" in found.guess
+
+
+def test_one_triangle_of_a_named_similarity_matrix_is_enough(file):
+    """The others left blank, as a table of correlations is printed; its diagonal too."""
+    whole = io.read_graph(file(",a,b,c\na,1,.5,.2\nb,.5,1,.3\nc,.2,.3,1\n")).adjacency.toarray()
+    for text in (",a,b,c\na,1,.5,.2\nb,,1,.3\nc,,,1\n", ";a;b;c\na;1;;\nb;0,5;1;\nc;0,2;0,3;1\n"):
+        np.testing.assert_array_equal(io.read_graph(file(text)).adjacency.toarray(), whole)
+    hollow = io.read_similarity(file(",a,b,c\na,,.5,.2\nb,,,.3\nc,,,\n"))
+    np.testing.assert_array_equal(hollow.adjacency.toarray(), whole - np.eye(3))
+    with pytest.raises(io.FileFormatError, match=r"data.csv:2: there is no number in column 'c'"):
+        io.read_graph(file(",a,b,c\na,1,.5,\nb,,1,.3\nc,,,1\n"))
+
+
+@pytest.mark.parametrize("blank", ["-", "–", "?", "."])
+def test_blank_cells_may_be_marked(file, blank):
+    """As people fill them in by hand, and as SAS and Stata do."""
+    found = io.read_distances(file(f";a;b;c\na;{blank};1,5;\nb;;0;2,5\nc;2;{blank};0\n"))
+    assert found.distances.tolist() == [1.5, 2.5, 2.0]
+    with pytest.raises(io.FileFormatError, match=rf"data.csv:3: there is no number in column 'y' .\{blank}."):
+        io.read_features(file(f"x,y\n1,2\n3,{blank}\n5,6\n"))
+
+
+def test_distances_in_matlab_files_may_stand_beside_labels(tmp_path):
+    D = np.array([[0, 1, 2], [1, 0, 1.5], [2, 1.5, 0]])
+    savemat(tmp_path / "d.mat", {"D": D, "labels": np.arange(3)})
+    assert io.read_distances(tmp_path / "d.mat").distances.tolist() == [1, 2, 1.5]
+
+
+@pytest.mark.parametrize("short", [0, 1 << 18])
+def test_commas_between_thousands(file, monkeypatch, short):
+    """As English spreadsheets export them, in quotation marks."""
+    monkeypatch.setattr("quartic.io.tables._SHORT", short)
+    shops = io.read_similarity(file('shop,revenue,area\ns1,"1,000",50\ns2,"12,345.5",60\ns3,950,70\n'))
+    assert shops.X.tolist() == [[1000, 50], [12345.5, 60], [950, 70]]
+    assert "between thousands: 1,000 is 1000" in shops.guess
+    swiss = io.read_similarity(file("name;chf\nA;1'000.50\nB;2’345’678\nC;7\n"))
+    assert swiss.X.ravel().tolist() == [1000.5, 2345678, 7]
+    assert io.read_features(file("shop;a\ns1;1,000\ns2;2,5\n")).X.ravel().tolist() == [1, 2.5]
+    mixed = io.read_features(file("shop;a;b\ns1;1,000;2.5\ns2;7;3.25\n"))
+    assert mixed.X.tolist() == [[1000, 2.5], [7, 3.25]]
+    with pytest.raises(io.FileFormatError, match="'1,0' in column 'a' is not a number"):
+        io.read_features(file('shop,a\ns1,"1,0"\ns2,7\ns3,8\n'))
 
 
 def test_whole_numbers_that_are_none_further_down(file):
@@ -828,6 +923,14 @@ def test_edge_lists_are_never_taken_for_features_in_silence(file):
             io.read_similarity(numbers, "graph")
         for path in (words, numbers):
             assert io.read_similarity(path, columns=["1", "2", "3"]).adjacency.nnz == 2 * len(ends)
+    accounts = "user_id,follows_id\n" + "".join(f"{10**17 + 9 * i},{10**17 + 9 * j}\n" for i, j in ends)
+    with pytest.raises(io.FileFormatError, match=r"the ends of edges, or features.* --as graph or --as features"):
+        io.read_similarity(file(accounts))  # numbers with gaps between them
+    assert io.read_similarity(file(accounts), "graph").adjacency.nnz == 2 * len(ends)
+    maths = [88, 45, 50, 54, 50, 88, 92, 74, 42, 45, 59, 65, 77, 68, 55, 49, 81, 84, 41, 46]
+    reading = [67, 63, 93, 71, 65, 65, 79, 75, 50, 84, 85, 97, 87, 57, 59, 78, 79, 81, 92, 57]  # a third is in both
+    marks = "maths,reading\n" + "".join(f"{one},{two}\n" for one, two in zip(maths, reading, strict=True))
+    assert isinstance(io.read_similarity(file(marks)), io.FeatureTable)
     # rows that are numbered, and ages, are no edges
     people = "\n".join(f"{k},{20 + k % 50},{k / 7}" for k in range(1, 90))
     assert isinstance(io.read_similarity(file("id,age,height\n" + people)), io.FeatureTable)

@@ -223,7 +223,7 @@ def formats(folder: Path):
                      similar),
         "parquet": (".parquet", [_parquet(source=["a", "b", "c"], target=["b", "c", "a"], weight=[1.0, 2.5, 3.0]),
                                  _parquet(i=[0, 1, 0], j=[1, 2, 2], d=[1.0, None, 2.0]),
-                                 _parquet(name=["r", "s"], x=[1, 2], y=[0.5, None], z=[True, False])],
+                                 _parquet(name=["r", "s"], x=[1, 2], y=[0.5, 1.5], z=[True, False])],
                     similar + distances),
         "mdjeep": (".nmr", [NMR.encode(), b"1 2 1.5 1.5 N CA\n1 3 2.0 3.0 N C\n"], [read_mdjeep, read_distances]),
         "pdb": (".pdb", [_written(folder, "seed.pdb", lambda path: write_pdb(path, atoms))], [read_pdb]),

@@ -153,7 +153,7 @@ class Cell:
     def given(self) -> Any:
         """The matrix and the labels, if any; or pairs, distances and the points."""
         rng = np.random.default_rng(self.seed)
-        return _matrix(self.data, rng) if self.family == "symnmf" else _distances(self.data, rng)
+        return load_matrix(self.data, rng) if self.family == "symnmf" else _distances(self.data, rng)
 
     def problem(self) -> Problem:
         """Return the problem with a loss of its own: constants that one run works out are not free for the next."""
@@ -240,7 +240,7 @@ def parse_case(text: str) -> Cell:
     )
 
 
-def _matrix(what: str, rng: np.random.Generator) -> tuple[Any, Any]:
+def load_matrix(what: str, rng: Any = None) -> tuple[Any, Any]:
     """Return matrix and labels of a data set, or drawn: planted-n-k, lfr-n-k, mixture-n-k, kernel-n-k (dense)."""
     kind, *sizes = what.split("-")
     if what in DATA or what == "orl":

@@ -29,7 +29,7 @@ from quartic.bench.numbers import (
 )
 from quartic.bench.sections import AXES, panels_of, run_section, section_numbers, settings_of
 from quartic.cli.terminal import check_report, command_line, write
-from quartic.report.panels import draw
+from quartic.plots import draw
 
 
 def race(options: Any) -> None:
@@ -37,8 +37,8 @@ def race(options: Any) -> None:
     settings = settings_of(options.command.split()[1], options.quick)
     with _running(options) as (say, progress):
         only, solvers = options.only or "", options.solver or []
-        _check("--solver", solvers, tuple(dict.fromkeys(m.split()[0] for m in settings.methods)))
-        _check("--only", [only] if only else [], tuple(dict.fromkeys(c.family for c in settings.cases)))
+        _check("--solver", solvers, [m.split()[0] for m in settings.methods])
+        _check("--only", [only] if only else [], [c.family for c in settings.cases])
         cases = [parse_case(text) for text in options.case or ()] or settings.cases
         chosen = {*solvers, *settings.pacemakers}
         given = {name: getattr(options, name) for name in ("starts", "seconds", "patience")}
@@ -106,7 +106,7 @@ def _finish(store: Store, rows: list[Row], options: Any) -> None:
 def _check(option: str, words: Sequence[str], known: Sequence[str]) -> None:
     for word in words:
         if word not in known:
-            raise ValueError(f"{option} {word!r} is not one of {', '.join(known)}")
+            raise ValueError(f"{option} {word!r} is not one of {', '.join(dict.fromkeys(known))}")
 
 
 @contextmanager

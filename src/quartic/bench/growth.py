@@ -11,19 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from quartic.bench.cases import Cell
 from quartic.bench.harness import one_thread
 from quartic.bench.numbers import Cases
-from quartic.core.problem import Problem
-from quartic.datasets import helix, load_similarity, pair_distances, planted_graph, random_pairs
-from quartic.losses import Distances, LeastSquares
-from quartic.penalties import Nonnegative
 from quartic.solvers import LBFGS, DynNoLips, InertialNoLips
 
 # Iterations timed together: one alone would find the arrays of a run pushed out of the cache by what was timed before.
 _TOGETHER = 5
 _NODES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)  # 20 neighbours, 20 columns
 _PAIRS = (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)  # 20 a point, three columns
-_DATA = tuple((name, rank) for name in ("tdt2", "reuters") for rank in (10, 20, 30, 40))
+_DATA = tuple(Cell(name, rank) for name in ("tdt2", "reuters") for rank in (10, 20, 30, 40))
 
 
 def growth_cases(quick: bool = False, repeats: int = 9) -> Cases:
@@ -40,22 +37,18 @@ def growth_cases(quick: bool = False, repeats: int = 9) -> Cases:
         kind: partial(_grow, kind, sizes[: 3 if quick else None], solver, repeats)
         for kind, (sizes, solver) in kinds.items()
     }
-    data = {f"{name}, r = {rank}": (name, rank) for name, rank in (() if quick else _DATA)}
-    return {**cases, **{case: partial(_data_set, case, *given, repeats) for case, given in data.items()}}
+    data = {f"{cell.data}, r = {cell.rank}": cell for cell in (() if quick else _DATA)}
+    return {**cases, **{case: partial(_data_set, case, cell, repeats) for case, cell in data.items()}}
 
 
 def _grow(kind: str, sizes: Sequence[int], solver: Any, repeats: int) -> Iterator[Any]:
     """Measure a solver at each size; last the exponent p of the fit seconds ≈ c·sizeᵖ."""
     times = []
     for size in sizes:
-        if kind.startswith("graph"):
-            problem, rank = Problem(LeastSquares(planted_graph(size, 20, random_state=0)[0]), Nonnegative()), 20
-        else:
-            points = helix(n := size // 10)  # a pair belongs to two points
-            pairs = random_pairs(n, 2 * size / (n * (n - 1)), random_state=0)
-            squares = np.square(pair_distances(points / np.linalg.norm(points), pairs))
-            problem, rank = Problem(Distances(pairs, squares, n)), 3
-        found = _measure(problem, rank, solver, repeats)
+        n = size // 10  # a pair belongs to two points
+        graph = kind.startswith("graph")
+        cell = Cell(f"planted-{size}-20", 20) if graph else Cell.helix(n, 2 * size / (n * (n - 1)))
+        found = _measure(cell, solver, repeats)
         times.append(found.pop("s"))
         found = {"ns a product and size": 1e9 * times[-1] / size, **found}
         yield from ((f"{size:,}", kind, *one) for one in found.items())
@@ -63,14 +56,14 @@ def _grow(kind: str, sizes: Sequence[int], solver: Any, repeats: int) -> Iterato
         yield "all", kind, "exponent", float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
 
 
-def _data_set(case: str, name: str, rank: int, repeats: int) -> Iterator[Any]:
-    problem = Problem(LeastSquares(load_similarity(name).matrix), Nonnegative())
-    found = _measure(problem, rank, InertialNoLips(), repeats)
+def _data_set(case: str, cell: Cell, repeats: int) -> Iterator[Any]:
+    found = _measure(cell, InertialNoLips(), repeats)
     yield from ((case, "graph, inertial", *one) for one in found.items() if one[0] != "s")
 
 
-def _measure(problem: Problem, rank: int, solver: Any, repeats: int) -> dict[str, float]:
+def _measure(cell: Cell, solver: Any, repeats: int) -> dict[str, float]:
     """Return seconds of a product within an iteration, beside the bare product (ours and SciPy's), and its memory."""
+    problem, rank = cell.problem(), cell.rank
     loss: Any = problem.loss
     if not isinstance(solver, LBFGS):
         problem = problem.with_kernel(tight=False)

@@ -44,7 +44,8 @@ class Answer:
 
 Method = Callable[[Any, int, float, Recorder], Answer]
 
-#: μ of SymHALS and SymANLS, ρ of ADMM, which must not be 0.
+TUNED: dict[str, Callable[[float], Solver]] = {"hals": SymHALS, "anls": SymANLS, "admm": ADMM}
+#: Their parameter: μ of SymHALS and SymANLS, ρ of ADMM, which must not be 0.
 GRIDS: dict[str, tuple[float, ...]] = {
     "hals": (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0),
     "anls": (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0),
@@ -55,12 +56,18 @@ SOLVERS = ("dyn-nolips", "pg", "beta", "cd", "hals", "anls", "admm", "inertial",
 METHODS = ("dyn-nolips", "dyn-nolips-gram", "gd", "tr", "lm", "ncg", "lbfgs", "auto")
 
 
-def run_solver(
-    problem: Callable[[Any], Problem], start: Any, solver: str | Solver, case: Any, seed: int, tol: float, see: Recorder
-) -> Answer:
-    """Run one of our solvers; the clock has started, so that the making of loss and start counts."""
+def run_solver(solver: str | Solver, start: Any, case: Any, seed: int, tol: float, see: Recorder) -> Answer:
+    """Run one of our solvers from a start that `minimize` knows, None for its own, or ``"case"``: the case's own.
+
+    The clock has started, so that the making of loss and start counts. On a helix Dyn-NoLips has the norm kernel; it
+    takes the Gram kernel, as it does by default where X is free, under the name dyn-nolips-gram.
+    """
+    problem, X0 = case.problem(), case.start(seed) if start == "case" else start
+    if case.is_helix and solver == "dyn-nolips":
+        problem = Problem(problem.loss, kernel=NormKernel.for_loss(problem.loss, tight=False))
+    solver = "dyn-nolips" if solver == "dyn-nolips-gram" else solver
     result = minimize(
-        problem(case), start, rank=case.rank, solver=solver, tol=tol, max_iter=10**9, callback=see, random_state=seed
+        problem, X0, rank=case.rank, solver=solver, tol=tol, max_iter=10**9, callback=see, random_state=seed
     )
     if result.status == "interrupted":
         raise KeyboardInterrupt  # the loop takes Ctrl-C for the end of its run; here it means all of them
@@ -114,9 +121,9 @@ def scipy_lbfgs(case: Any, seed: int, tol: float, see: Recorder) -> Answer:
 def symnmf_solver(name: str, penalty: float | None = None, spectral: bool | None = None) -> Method:
     """Return a run of one of our solvers from the paper's start, or the spectral one, as ``auto`` does by default."""
     spectral = name == "auto" if spectral is None else spectral
-    tuned: dict[str, Callable[[float], Solver]] = {"hals": SymHALS, "anls": SymANLS, "admm": ADMM}
-    solver = name if penalty is None else tuned[name](penalty)
-    return partial(run_solver, Cell.problem, spectral_start if spectral else random_start, solver)
+    return partial(
+        run_solver, name if penalty is None else TUNED[name](penalty), spectral_start if spectral else random_start
+    )
 
 
 def estimator_symnmf(case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
@@ -172,17 +179,6 @@ def networkx_louvain(case: Cell, seed: int, tol: float, see: Recorder) -> Answer
 
 
 # -- distances --------------------------------------------------------------------------------------------------------
-
-
-def _with_norm_kernel(case: Cell) -> Problem:
-    loss = case.problem().loss
-    return Problem(loss, kernel=NormKernel.for_loss(loss, tight=False))
-
-
-def edmc_solver(name: str) -> Method:
-    """Return a run of one of our solvers from the random start; where X is free Dyn-NoLips takes the Gram kernel."""
-    problem = _with_norm_kernel if name == "dyn-nolips" else Cell.problem
-    return partial(run_solver, problem, None, name.removesuffix("-gram"))
 
 
 def estimator_edmc(case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
@@ -281,8 +277,8 @@ SYMNMF: dict[str, Method] = {
 EDMC: dict[str, Method] = {
     "DistanceCompletion.fit_pairs": estimator_edmc,
     "quartic locate": command_locate,
-    "minimize, auto": edmc_solver("auto"),
-    "Dyn-NoLips (Gram)": edmc_solver("dyn-nolips-gram"),
+    "minimize, auto": partial(run_solver, "auto", None),
+    "Dyn-NoLips (Gram)": partial(run_solver, "dyn-nolips-gram", None),
     "SciPy L-BFGS-B": scipy_lbfgs,
     **{
         f"pymanopt {manifold}, {optimizer}": partial(pymanopt_edmc, manifold, optimizer)
@@ -290,7 +286,7 @@ EDMC: dict[str, Method] = {
         for optimizer in ("ConjugateGradient", "TrustRegions")
     },
     "scikit-learn MDS (SMACOF)": sklearn_mds,
-    **{name: edmc_solver(name) for name in METHODS},
+    **{name: partial(run_solver, name, None) for name in METHODS},
 }
 
 
@@ -298,18 +294,13 @@ EDMC: dict[str, Method] = {
 
 
 def _entries(name: str, *solvers: Solver) -> dict[str, Method]:
-    """Return a rival of the league by name, or once for each of its settings, those of a grid."""
-
-    def run(solver: str | Solver, case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
-        return run_solver(Cell.problem, case.start(seed), solver, case, seed, tol, see)
-
-    if not solvers:
-        return {name: scipy_lbfgs if name == "scipy" else partial(run, name)}
-    return {f"{name} {str(solver).partition('(')[2].rstrip(')')}".strip(): partial(run, solver) for solver in solvers}
+    """Return a rival of the league once for each of its settings, those of a grid."""
+    called = (f"{name} {str(solver).partition('(')[2].rstrip(')')}".strip() for solver in solvers)
+    return {name: partial(run_solver, solver, "case") for name, solver in zip(called, solvers, strict=True)}
 
 
 def _all_of(names: str) -> dict[str, Method]:
-    return {called: method for name in names.split() for called, method in _entries(name).items()}
+    return {name: scipy_lbfgs if name == "scipy" else partial(run_solver, name, "case") for name in names.split()}
 
 
 #: Who competes in the league, by family.

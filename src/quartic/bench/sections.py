@@ -31,7 +31,7 @@ from quartic.bench.methods import EDMC, GRIDS, LEAGUE, METHODS, SOLVERS, SYMNMF,
 from quartic.bench.numbers import Number, best_of, headline, summarise
 from quartic.datasets import DatasetNotFound
 from quartic.metrics import nmi
-from quartic.report.panels import Axes, Line, Panel, average
+from quartic.plots import Axes, Line, Panel, average
 
 _LEAGUE_EPSILONS = (1e-2, 1e-3, 1e-6)
 #: A run counts where its objective is within this share of the lowest (or has all but vanished).

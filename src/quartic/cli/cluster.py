@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +15,10 @@ import scipy.sparse as sp
 
 from quartic.cli.fitting import Fit, call_code, fit_code, watched_fit, write_result
 from quartic.cli.terminal import Options
-from quartic.cli.workers import check_workers, client_code, read_folder, split_data, workers
+from quartic.distributed import connect, in_blocks
+from quartic.distributed.cluster import INSTALL
 from quartic.distributed.inputs import is_dask_array
-from quartic.io import FeatureTable, FileFormatError, GraphTable, read_similarity
+from quartic.io import FeatureTable, FileFormatError, GraphTable, read_blocks, read_similarity
 from quartic.io.graphs import negative_weights, seem_distances
 
 OUTPUTS = (".csv", ".tsv", ".npy", ".npz")
@@ -46,16 +50,16 @@ def run(options: Options) -> None:
     from quartic.clustering.symnmf import SymNMF
 
     options.check(OUTPUTS)
-    check_workers(options.scheduler, options.workers)
+    _check_workers(options.scheduler, options.workers)
     job = _read(options)
     options.say(f"{options.source}: {job.guess}")
     if options.n_clusters is None:
         job = _choose(options, job)
         options.say(f"{job.n_clusters} clusters: {job.why}; -k chooses another number")
     model = SymNMF(job.n_clusters, **job.settings)
-    with workers(options) as client:
+    with _workers(options) as client:
         fit = watched_fit(
-            options, lambda watcher: model.set_params(callback=watcher).fit(split_data(job.data, client)),
+            options, lambda watcher: model.set_params(callback=watcher).fit(_split_data(job.data, client)),
             odd=_find_oddities(job.table),
         )  # fmt: skip
         fit.finish(
@@ -84,7 +88,7 @@ def run(options: Options) -> None:
 
 def _read(options: Options) -> _Job:
     if options.input != "-" and Path(options.input).is_dir():
-        table: GraphTable | FeatureTable = read_folder(options.input)
+        table: GraphTable | FeatureTable = _read_folder(options.input)
         if options.n_clusters is None:
             raise ValueError(f"{options.input}: the number of clusters of a graph on disk is not chosen; say -k")
     else:
@@ -243,7 +247,7 @@ def _code(options: Options, job: _Job) -> str:
     from quartic import SymNMF
 
     made = call_code("SymNMF", str(job.n_clusters), job.settings, SymNMF().get_params())
-    before, how = client_code(options.scheduler, options.workers)
+    before, how = _client_code(options.scheduler, options.workers)
     if is_dask_array(job.data):
         return (
             f"{before}from quartic import SymNMF, io\n\n"
@@ -255,3 +259,81 @@ def _code(options: Options, job: _Job) -> str:
         before += "from sklearn.preprocessing import StandardScaler\n"
         data = f"StandardScaler().fit_transform({data})"
     return fit_code(options, reader, f"{made}.fit({how.format(data)})", "cluster", "labels_", before)
+
+
+# -- on a Dask cluster: the client, the data in blocks, and a folder of blocks as input -------------------------------
+
+# Blocks for each thread: a few, so that those of a worker that dies are shared out among the others; none so small
+# that to hand it out costs more than to work on it.
+_BLOCKS_EACH, _ROWS_AT_LEAST = 4, 2000
+
+# A terminal sends Ctrl-C to all processes in front. It is this one's to take: workers that ended would end the run.
+_IGNORE_INTERRUPT = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+
+
+def _check_workers(scheduler: str | None, n_workers: int | None) -> None:
+    """Raise where no such cluster can be had, before anything is read."""
+    if scheduler is None and n_workers is None:
+        return
+    if scheduler is not None and n_workers is not None:
+        raise ValueError("--scheduler names a cluster that is there, --workers starts one; leave one out")
+    if find_spec("distributed") is None:
+        option = "--scheduler" if n_workers is None else "--workers"
+        raise ImportError(f"{option} needs dask.distributed: {INSTALL}")
+
+
+@contextmanager
+def _workers(options: Options) -> Iterator[Any]:
+    """Provide a client of the scheduler asked for, or of as many workers started here; None where none was."""
+    if options.scheduler is None and options.workers is None:
+        yield None
+        return
+    with ExitStack() as stack:
+        if options.scheduler is not None:
+            client = stack.enter_context(connect(options.scheduler))
+        else:
+            from distributed import Client, LocalCluster
+
+            local: dict[str, Any] = {
+                "host": "127.0.0.1",
+                "dashboard_address": "127.0.0.1:0",
+                "preload": [_IGNORE_INTERRUPT],
+            }
+            cluster = LocalCluster(
+                n_workers=options.workers, threads_per_worker=1, silence_logs=logging.CRITICAL, **local
+            )
+            client = stack.enter_context(Client(stack.enter_context(cluster)))
+        threads = client.nthreads()
+        options.say(f"Dask: {len(threads)} workers, {sum(threads.values())} threads at {client.scheduler.address}")
+        note = "" if find_spec("bokeh") else " (its pages need bokeh: pip install bokeh)"
+        options.say(f"dashboard: {client.dashboard_link}{note}")
+        yield client
+
+
+def _split_data(data: Any, client: Any) -> Any:
+    """Return what is to be clustered: in blocks where there is a cluster, as it is otherwise."""
+    if client is None or is_dask_array(data):
+        return data
+    threads = sum(client.nthreads().values())
+    return in_blocks(data, max(threads, min(_BLOCKS_EACH * threads, data.shape[0] // _ROWS_AT_LEAST)))
+
+
+def _client_code(scheduler: str | None, n_workers: int | None) -> tuple[str, str]:
+    """Return the lines of Python that make such a client, and how data are handed to it."""
+    if scheduler is not None:
+        made = f"from quartic.distributed import connect, in_blocks\n\nclient = connect({scheduler!r})\n"
+    elif n_workers is not None:
+        made = (
+            "from distributed import Client\nfrom quartic.distributed import in_blocks\n\n"
+            f"client = Client(n_workers={n_workers}, threads_per_worker=1)\n"
+        )
+    else:
+        return "", "{}"
+    return made, f"in_blocks({{}}, {_BLOCKS_EACH} * sum(client.nthreads().values()))"
+
+
+def _read_folder(path: str) -> GraphTable:
+    """Return the graph in a folder of blocks, of which nothing is in memory; nodes have numbers for names."""
+    M = read_blocks(path)
+    n, n_blocks = int(M.shape[1]), len(M.chunks[0])
+    return GraphTable(M, tuple(map(str, range(n))), f"graph: {n} nodes in {n_blocks} blocks of rows")

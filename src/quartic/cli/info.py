@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import sys
@@ -11,7 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from quartic._version import __version__
-from quartic.cli.terminal import write
+from quartic.cli.terminal import print_json, write
 
 
 def run(options: Any) -> None:
@@ -37,8 +36,10 @@ def run(options: Any) -> None:
             facts[package] = version(package)
         except PackageNotFoundError:
             facts[package] = "not installed"
-    told = [json.dumps(facts, indent=2)] if options.as_json else [f"{key:18} {value}" for key, value in facts.items()]
-    write("\n".join(told) + "\n")
+    if options.as_json:
+        print_json(facts)
+    else:
+        write("".join(f"{key:18} {value}\n" for key, value in facts.items()))
 
 
 def _blas_threads() -> str:

@@ -154,6 +154,9 @@ def _from_table(table: Table, given: Sequence[str] | None) -> DistanceTable:
             -1, f"{table.title(roles['distances'])} seems to hold squares; take their roots, or rename it"
         )
     pairs, names = table.identities([roles["i"], roles["j"]], "point")
+    if given is None and len(names) == 2 * len(pairs) > 2:
+        cure = "if it is a list of distances at all, choose its columns by --columns"
+        raise table.fault(0, f"no point is in two rows, so that nothing can be located; {cure}")
     columns: dict[str, Any] = dict.fromkeys(_WHAT)
     for role in columns:
         if role in roles:
@@ -162,12 +165,14 @@ def _from_table(table: Table, given: Sequence[str] | None) -> DistanceTable:
     left = [table.title(column) for column in range(table.n_columns) if column not in roles.values()]
     found = DistanceTable(pairs, **columns, names=names, atoms=Structure.named(names), place=table.place)
     known = [column for role, column in columns.items() if column is not None and role != "weights"]
-    rows = np.flatnonzero(~np.all([np.isnan(column) for column in known], axis=0))
+    blank = np.all([np.isnan(column) for column in known], axis=0)
+    itself = (pairs[:, 0] == pairs[:, 1]) & np.all([column == 0 for column in known], axis=0)
+    rows = np.flatnonzero(~blank & ~itself)
     found = found.take(rows) if len(rows) < len(pairs) else found
     _check_rows(found, table.name, {role: table.title(column) for role, column in roles.items()})
     guess = f"{count(len(rows), 'pair')} of {len(names)} points ({table.layout}; {', '.join(said)})"
-    if len(rows) < len(pairs):
-        guess += f"; {count(len(pairs) - len(rows), 'row')} without a distance left out"
+    for out, why in ((blank, "without a distance"), (itself, "of a point with itself")):
+        guess += f"; {count(int(out.sum()), 'row')} {why} left out" if out.any() else ""
     if left:
         guess += f"; left out: {', '.join(left)}"
     return replace(found, guess=guess)
@@ -230,6 +235,7 @@ def _from_arrays(arrays: dict[str, Any], name: str) -> DistanceTable:
     if "pairs" in arrays:
         return _from_pairs(arrays, name)
     matrices = [array for array in arrays.values() if getattr(array, "ndim", 0) == 2 and array.dtype.kind in "fiub"]
+    matrices = [array for array in matrices if min(array.shape) > 1] or matrices  # labels are columns
     if len(matrices) != 1:
         raise FileFormatError(
             f"{name}: expected the arrays pairs and distances, or one matrix of distances; "
@@ -471,7 +477,7 @@ def read_anchors(path: str | os.PathLike[str], names: Sequence[str], dimension: 
         table = read_table(source)
     columns = list(range(1, table.n_columns))
     if table.header is not None:
-        columns = [column for column in columns if plain(table.header[column]) not in _NO_AXES]
+        columns = [k for k in columns if plain(table.header[k]) not in _NO_AXES and table.is_numeric(k)]
     if len(columns) != dimension:
         needed = f"{len(columns)} coordinates where {dimension} are needed (-d {dimension})"
         raise table.fault(0, f"{needed}; an anchor is point,{','.join(axis_names(dimension))}")

@@ -22,7 +22,7 @@ from quartic.io.graphs import (
     named_matrix,
     refuse_words,
 )
-from quartic.io.tables import CLEAR_ENDS, NAMES, SEPARATORS, Table, find_ends, plain, read_table_or_matrix
+from quartic.io.tables import CLEAR_ENDS, SEPARATORS, Table, find_ends, names_rows, read_table_or_matrix
 
 MATRIX_NAMES = ("X", "fea", "features", "data", "array")
 
@@ -153,7 +153,7 @@ def _title_text(table: Table, column: int) -> str:
 
 def _find_name_columns(table: Table, words: list[int]) -> list[int]:
     """Return the columns that name the rows, words first: those called so, or a first one of text; no name twice."""
-    called = [] if table.header is None else [k for k, name in enumerate(table.header) if plain(name) in NAMES]
+    called = [] if table.header is None else [k for k, name in enumerate(table.header) if names_rows(name)]
     first = [k for k in words[:1] if set(range(k)) <= set(called)]  # nothing but row numbers before it
     found = []
     for column in dict.fromkeys(sorted([*called, *first], key=lambda column: column not in words)):
@@ -214,7 +214,7 @@ def read_similarity(
             return features_of(source, columns)
         if as_ == "graph" or columns is not None or source.kind in GRAPHS:
             return graph_of(source, columns, repeats)
-        found = read_table_or_matrix(source, (*GRAPH_NAMES, *MATRIX_NAMES), "graph and no features; use quartic locate")
+        found = read_table_or_matrix(source, (*GRAPH_NAMES, *MATRIX_NAMES), "graph and no features")
         return _guess_table(found, repeats) if isinstance(found, Table) else _guess_matrix(found, source.name)
 
 
@@ -250,14 +250,13 @@ def _guess_table(table: Table, repeats: str | None) -> GraphTable | FeatureTable
 
 def _guess_by_names(table: Table, words: list[int], repeats: str | None) -> GraphTable | FeatureTable:
     """Two columns of words are the ends of edges if they have words in common, and few rows the same two."""
-    only = table.n_columns <= 3
     left, right = (set(table.words(column)) for column in words[:2])
     common = len(left & right)
-    if only and table.n_columns == 2:
+    if table.n_columns == 2:
         if len(left | right) < 2 * len(table):  # some word stands there more than once
             return graph_of_table(table, None, repeats)
         raise table.fault(0, "two columns of words, none of which comes again: no graph, and no numbers")
-    if only and words[:2] == [0, 1]:
+    if table.n_columns == 3 and words[:2] == [0, 1]:
         if common:
             return graph_of_table(table, None, repeats)
         why = "two columns of words that have none in common, and one of numbers: a graph, or features?"
@@ -287,10 +286,10 @@ def _guess_by_integers(table: Table, repeats: str | None) -> GraphTable | Featur
         # neither column numbers the rows, and both speak of the same things
         shared = [len(np.unique(column)) for column in pairs.T]
         both = sum(shared) - len(names)
-        if once and apart and gapless and max(shared) < len(pairs) and 5 * both >= min(shared):
-            raise _ambiguity(table, "the first two columns are whole numbers: the ends of edges, or features?")
-        return features_of_table(table)
-    if apart and (repeats is not None or (once and (gapless or table.n_columns == 2))):
+        enough = 0.2 if gapless else 0.5
+        if not (once and apart and max(shared) < len(pairs) and both >= enough * min(shared)):
+            return features_of_table(table)
+    elif apart and (repeats is not None or (once and (gapless or table.n_columns == 2))):
         return graph_of_table(table, None, repeats)
     raise _ambiguity(table, "the first two columns are whole numbers: the ends of edges, or features?")
 

@@ -9,7 +9,6 @@ import re
 import shutil
 import sys
 import tempfile
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -123,13 +122,11 @@ def source_of(path: str | os.PathLike[str]) -> Iterator[Source]:
 
 def _kind_of_content(path: Path, name: str) -> str:
     """Tell the kind of a file whose name does not: by its first bytes, those of the content where it is gzip."""
-    try:
+    with damage_named(name, "damaged gzip file"):
         with path.open("rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
         with gzip.open(path) if packed else path.open("rb") as file:
             start = file.read(2048)
-    except (OSError, EOFError, zlib.error) as error:
-        raise FileFormatError(f"{name}: damaged gzip file ({error})") from None
     if start.startswith(b"PK\x03\x04"):
         if name.lower().endswith(".zip"):
             raise FileFormatError(f"{name}: an archive; unpack it, and read the file in it")
@@ -157,14 +154,11 @@ def read_bytes(path: str | Path, name: str | None = None) -> bytes:
     if content[:2] != b"\x1f\x8b":
         return content
     parts, total = [], 0
-    try:
-        with gzip.open(path) as file:
-            while part := file.read(1 << 24):
-                parts.append(part)
-                total += len(part)
-                _check_size(total, called)
-    except (OSError, EOFError, zlib.error) as error:
-        raise FileFormatError(f"{called}: damaged gzip file ({error})") from None
+    with damage_named(called, "damaged gzip file"), gzip.open(path) as file:
+        while part := file.read(1 << 24):
+            parts.append(part)
+            total += len(part)
+            _check_size(total, called)
     return b"".join(parts)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -106,7 +107,7 @@ def graph_of(source: Source, columns: Sequence[str] | None, repeats: str | None)
     """Return the graph in a source."""
     if source.kind in GRAPHS:
         return _read_by_networkx(source, repeats)
-    found = read_table_or_matrix(source, MATRIX_NAMES, "graph; use quartic locate")
+    found = read_table_or_matrix(source, MATRIX_NAMES, "graph")
     return graph_of_table(found, columns, repeats) if isinstance(found, Table) else graph_of_matrix(found, source.name)
 
 
@@ -143,8 +144,11 @@ def graph_of_table(table: Table, given: Sequence[str] | None, repeats: str | Non
     """Return the graph in a table: an edge list, or a matrix with or without names."""
     if given is None and (labelled := named_matrix(table)) is not None:
         names, A = labelled
-        table.numbers(range(table.n_columns - len(table), table.n_columns))  # names the line where one is missing
-        return graph_of_matrix(A, table.name, names)
+        filled = ~np.isnan(A) & ~np.eye(len(A), dtype=bool)
+        blank = [half(np.ones_like(filled)) for half in (np.tril, np.triu) if not half(filled).any()]  # one is enough
+        # names the line where an entry is missing
+        table.numbers(range(table.n_columns - len(table), table.n_columns), missing=blank[0] if blank else False)
+        return graph_of_matrix(np.nan_to_num(A), table.name, names)
     roles = _find_edge_columns(table, given)
     if roles is None and table.header is None and table.n_columns == len(table) > 3:
         return graph_of_matrix(table.numbers(range(table.n_columns)), table.name)
@@ -176,14 +180,22 @@ def _find_edge_columns(table: Table, given: Sequence[str] | None) -> tuple[int, 
 
 
 def _find_weight_column(table: Table, ends: tuple[int, int]) -> int | None:
-    """Return the column of the weights: called so, or the only one with numbers; raise where several could be."""
+    """Return the column of the weights: called so, or the only one with numbers.
+
+    Raise where several could be, or where they seem to be distances, which say the opposite.
+    """
     header = table.header or tuple(str(k + 1) for k in range(table.n_columns))
     named = find_column(header, WEIGHT)
     if named is not None and named not in ends:
         return named
     others = [k for k in range(table.n_columns) if k not in ends and table.is_numeric(k)]
-    if any(plain(header[k]) in DISTANCE for k in others):
-        return None  # refused later, with its name
+    for name in (header[k] for k in others):
+        if plain(name) in DISTANCE or re.search("distan|abstand|entfernung", plain(name)):
+            raise table.fault(
+                -1,
+                f"column {name!r} seems to hold distances, a graph has similarities; rename it to weight if it does, "
+                "or use quartic locate",
+            )
     if len(others) > 1:
         two = ",".join(header[k] for k in ends)
         called = ", ".join(table.title(k) for k in others)
@@ -194,14 +206,16 @@ def _find_weight_column(table: Table, ends: tuple[int, int]) -> int | None:
 
 
 def refuse_words(table: Table) -> None:
-    """Raise where a table of three columns or more has only words, which may be an edge list with kinds of edges."""
-    if table.n_columns < 3 or any(table.is_numeric(column) for column in range(table.n_columns)):
+    """Raise where a table has only words: numbers with a sign, or, in three columns, edges and their kinds."""
+    if any(table.is_numeric(column) for column in range(table.n_columns)):
         return
-    cells = table.sample[0]
-    shown = ", ".join(repr(cell[:40]) for cell in cells[:4]) + (", …" if len(cells) > 4 else "")
     for column in range(table.n_columns):
         if number := table.disguised(column):
             raise table.fault(0, f"{number!r} in {table.title(column)} is text; write plain numbers")
+    if table.n_columns < 3:
+        return
+    cells = table.sample[0]
+    shown = ", ".join(repr(cell[:40]) for cell in cells[:4]) + (", …" if len(cells) > 4 else "")
     raise table.fault(
         0,
         f"{shown}: all columns are words. An edge list has two columns of nodes, and weights, if any, are numbers; "
@@ -259,7 +273,6 @@ def _make_graph(A: sp.csr_array, names: tuple[str, ...], how: str) -> GraphTable
 
 def _edge_list(table: Table, first: int, second: int, weight: int | None, repeats: str | None) -> GraphTable:
     left = [column for column in range(table.n_columns) if column not in (first, second, weight)]
-    _refuse_distances(table, left)
     pairs, names = table.identities([first, second], "node")
     _refuse_header(table, pairs, names)
     weights = np.ones(len(pairs)) if weight is None else table.numbers([weight])[:, 0]
@@ -276,8 +289,8 @@ def _edge_list(table: Table, first: int, second: int, weight: int | None, repeat
     A = _symmetric_matrix(ordered[kept], weights[kept], len(names))
     said = f"({table.layout}; ends in {table.title(first)} and {table.title(second)}"
     said += ", no weights)" if weight is None else f", weights in {table.title(weight)})"
-    if repeats is not None and len(kept) < len(pairs):
-        said += f"; {count(len(pairs) - len(kept), 'repeated edge')}: {repeats}"
+    if len(kept) < len(pairs):
+        said += f"; {count(len(pairs) - len(kept), 'repeated edge')}: {repeats or 'once (--repeats sum adds them up)'}"
     if left:
         said += f"; left out: {', '.join(table.title(column) for column in left)}"
     return _make_graph(A, names, said)
@@ -299,17 +312,6 @@ def _refuse_header(table: Table, pairs: NDArray[np.int64], names: tuple[str, ...
             f"{names[0]!r} and {names[1]!r} are in no other row: names of columns, or an edge? "
             "call the columns source,target, or add a first line that does",
         )
-
-
-def _refuse_distances(table: Table, columns: list[int]) -> None:
-    """Raise where the weights of a graph seem to be distances, which say the opposite."""
-    for name in [] if table.header is None else [table.header[column] for column in columns]:
-        if plain(name) in DISTANCE:
-            raise table.fault(
-                -1,
-                f"column {name!r} seems to hold distances, a graph has similarities; rename it to weight if it does, "
-                "or use quartic locate",
-            )
 
 
 def _symmetric_matrix(pairs: NDArray[np.int64], w: NDArray[np.float64], n: int) -> sp.csr_array:

@@ -37,6 +37,7 @@ INSTALL = "pip install 'quartic[cli]'"
 SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", " ": "spaces"}
 _NONE = "\x1f"  # between the cells of a table that has one column
 MISSING = frozenset({"", "na", "nan", "n/a", "null", "none", "#n/a"})
+_NO_NUMBER = MISSING | {"-", "–", "—", "?", "."}  # which may be names
 _BLANK = " \t\u00a0\u202f"  # around cells; not the ends of lines, by which open quotation marks are told
 _LOOKED_AT = 200  # rows from which the layout is guessed
 _SHORT = 1 << 18  # characters
@@ -45,6 +46,7 @@ _GROUPED = re.compile(r"[+-]?\d{1,3}([.\s]\d{3})+")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")  # or a number of three decimals
 _MILLIONS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3}){2,}")
 _DECIMAL_COMMA = re.compile(rf"([+-]?\d+|{_GROUPED.pattern}),\d+([eE][+-]?\d+)?")
+_THOUSANDS_APART = re.compile(r"[+-]?\d{1,3}([,'’]\d{3})+(\.\d*)?")  # in English and in Switzerland
 _INTEGER = re.compile(r"[+-]?\d{1,400}")  # longer ones are names
 _WHOLE = re.compile(r"([+-]?\d+)\.0*")
 _FRACTION = re.compile(r"[+-]?\d*\.\d*")
@@ -172,16 +174,18 @@ class Table:
         return merged[codes], tuple(names)
 
     def numbers(
-        self, columns: Sequence[int], *, missing: bool = False, infinite: bool = False, cure: str = ""
+        self, columns: Sequence[int], *, missing: Any = False, infinite: bool = False, cure: str = ""
     ) -> NDArray[np.float64]:
         """Return columns of numbers, (rows, columns), or raise an error that names the row.
 
-        ``missing``: an empty cell, or NA, becomes NaN. ``infinite``: such numbers may be. ``cure``: what else helps.
+        ``missing``: an empty cell, or NA, becomes NaN, anywhere or in these entries. ``infinite``: such numbers may be.
+        ``cure``: what else helps.
         """
         values = np.empty((len(self), len(columns)))
         for k, column in enumerate(columns):
             values[:, k] = self._numbers(column, cure)
-        bad = np.zeros(values.shape, dtype=bool) if missing else np.isnan(values)
+        bad = np.isnan(values)
+        bad[missing] = False
         if not infinite:
             bad |= np.isinf(values)
         if bad.any():
@@ -221,7 +225,8 @@ class Table:
 def read_table_or_matrix(source: Source, names: tuple[str, ...], wanted: str) -> Any:
     """Return the table in a source, or its one matrix of numbers, by one of these names where there are several."""
     if source.kind in (*GRAPHS, "mdjeep", "atoms"):
-        raise FileFormatError(f"{source.name}: this kind of file holds no {wanted}")
+        cure = "; use quartic locate" if source.kind == "mdjeep" else ""
+        raise FileFormatError(f"{source.name}: this kind of file holds no {wanted}{cure}")
     return read_table(source) if source.kind in TABLES else one_matrix(source, names)
 
 
@@ -266,6 +271,7 @@ def _read_json(source: Source) -> Table:
             found = json.loads(content)
         except ValueError:  # an object on each line, perhaps
             found = [json.loads(line) for line in content.splitlines() if line.strip()]
+    with damage_named(source.name, "no table in it"):
         header = None
         if isinstance(found, dict) and {"columns", "data"} <= found.keys():  # pandas' orient="split"
             found = [dict(zip(map(str, found["columns"]), row, strict=True)) for row in found["data"]]
@@ -359,7 +365,10 @@ def _read_text_table(name: str, content: bytes, guessed: str) -> Table:
     titles = f"{count(n_titles, 'line')} above left out" if n_titles else ""
     doubtful = None if comma or separator == "," else _find_doubtful_point(sample)
     points = f"decimal points: {doubtful} is {float(doubtful):g}" if doubtful else ""
-    kinds = ["decimal commas" if comma else points, "attributes of networkx" if attributes else ""]
+    cells = [] if comma or (separator == "," and b'"' not in content) else [cell for row in sample for cell in row]
+    apart = next(filter(_THOUSANDS_APART.fullmatch, cells), None)
+    thousands = f"between thousands: {apart} is {_number(apart, False):.12g}" if apart else ""
+    kinds = ["decimal commas" if comma else points, thousands, "attributes of networkx" if attributes else ""]
     layout = ", ".join(filter(None, [cut, named, titles, *kinds, guessed]))
     table = Table(name, columns, header, layout, comma, content, separator, attributes)
     if len(table) == 0:
@@ -478,7 +487,7 @@ def _cast(cells: pyarrow.Array, decimal_comma: bool) -> NDArray[np.float64] | No
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return _as_floats(cells.cast(pa.float64()))
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # cells that say there is none
-        absent = pc.is_in(pc.utf8_lower(cells), pa.array(sorted(MISSING)))
+        absent = pc.is_in(pc.utf8_lower(cells), pa.array(sorted(_NO_NUMBER)))
         return _as_floats(pc.if_else(absent, None, cells).cast(pa.float64()))
     return None
 
@@ -586,14 +595,15 @@ def _find_header(sample: list[list[str]], n_columns: int, comma: bool) -> tuple[
 
 def _number(text: str, decimal_comma: bool) -> float | None:
     """Return the number, NaN for a missing one, None for a word."""
-    if text.lower() in MISSING:
+    if text.lower() in _NO_NUMBER:
         return math.nan
     if decimal_comma and (_DECIMAL_COMMA.fullmatch(text) or _GROUPED.fullmatch(text)):
         text = re.sub(r"[.\s]", "", text).replace(",", ".")
     try:
         return float(text) if "_" not in text else None
     except ValueError:
-        return None
+        apart = not decimal_comma and _THOUSANDS_APART.fullmatch(text)
+        return float(re.sub("[,'’]", "", text)) if apart else None
 
 
 # -- names of columns -------------------------------------------------------------------------------------------------
@@ -605,6 +615,8 @@ ENDS = (
     ("atom1", "atom2"), ("id1", "id2"), ("person1", "person2"), ("name1", "name2"), ("start", "end"),
     ("von", "nach"), ("von", "zu"), ("quelle", "ziel"), ("knoten1", "knoten2"), ("punkt1", "punkt2"),
     ("de", "vers"), ("source", "cible"), ("origine", "destination"), ("origen", "destino"), ("desde", "hasta"),
+    ("sender", "recipient"), ("sender", "receiver"), ("absender", "empfänger"), ("caller", "callee"),
+    ("follower", "followee"), ("citing", "cited"), ("author1", "author2"), ("parent", "child"),
     ("da", "a"), ("de", "a"), ("u", "v"), ("a", "b"),
 )  # fmt: skip
 CLEAR_ENDS = ENDS[:-4]
@@ -618,10 +630,12 @@ DISTANCE = (
 )  # fmt: skip
 LOWER = ("lower", "low", "lo", "min", "lb", "lower_bound", "minimum")
 UPPER = ("upper", "high", "hi", "max", "ub", "upper_bound", "maximum")
+# Of the columns that name rows: these, and those that end in id, nr. or no. as a word, or in ID or Id.
 NAMES = (
     "", "id", "index", "name", "node", "point", "label", "key", "sample", "document", "unnamed: 0", "nr", "nr.", "no",
     "no.", "number", "nummer", "#",
 )  # fmt: skip
+_NAMED_ID = re.compile(r".+[ _.-](?i:id|nr\.?|no\.?)|.+[a-z]I[dD]")
 ALL_NAMES = frozenset({*(name for pair in ENDS for name in pair), *WEIGHT, *DISTANCE, *LOWER, *UPPER})
 KNOWN_NAMES = ALL_NAMES - {"a", "b", "u", "v", "d", "w", "da", "de"}  # these may as well be the names of nodes
 
@@ -629,6 +643,11 @@ KNOWN_NAMES = ALL_NAMES - {"a", "b", "u", "v", "d", "w", "da", "de"}  # these ma
 def plain(name: str) -> str:
     """Return the name of a column in small letters, without a unit in brackets."""
     return re.sub(r"\s*[\[(].*[\])]\s*$", "", name).strip().lower()
+
+
+def names_rows(title: str) -> bool:
+    """Tell whether a column called so names the rows, as an ``id`` or ``Customer Nr.`` does."""
+    return plain(title) in NAMES or _NAMED_ID.fullmatch(title.strip()) is not None
 
 
 def find_ends(header: Sequence[str], ends: Sequence[tuple[str, str]] = ENDS) -> tuple[int, int] | None:

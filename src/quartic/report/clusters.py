@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from quartic.arrays import Array, RandomState, random_generator, to_host
 from quartic.clustering.placing import above_noise
 from quartic.distributed.inputs import is_dask_array
-from quartic.plots import membership_order, own_shares, sample_nodes
+from quartic.plots import join_ends, membership_order, own_shares, sample_nodes
 from quartic.report.figures import Indices, Names, cluster_marker, convergence, layout, ring, short, shown
 from quartic.report.page import DataTable, Part, Section
 
@@ -59,15 +59,14 @@ def describe_clusters(labels: Indices, memberships: Array, what: str) -> str:
     sizes = np.sort(np.bincount(labels, minlength=k))[::-1]
     listed = ", ".join(map(str, sizes)) if k <= 8 else f"{sizes[-1]} to {sizes[0]}"
     listed = f"{sizes[0]} each" if k > 1 and sizes[0] == sizes[-1] else listed
+    return f"{n} {what}s in {k} cluster{'s' * (k != 1)} of {listed}. {_describe_certainty(labels, memberships, what)}"
+
+
+def _describe_certainty(labels: Indices, memberships: Array, what: str) -> str:
     certainty = own_shares(memberships, labels)
     doubtful = int((certainty < _SURE).sum())
-    between = (
-        f"{doubtful} lie{'s' if doubtful == 1 else ''} between clusters" if doubtful else "none lies between clusters"
-    )
-    return (
-        f"{n} {what}s in {k} cluster{'s' * (k != 1)} of {listed}. On average a {what} belongs to its cluster by "
-        f"{100 * certainty.mean():.0f} %; {between}."
-    )
+    between = f"{doubtful or 'none'} lie{'s' * (doubtful < 2)} between clusters"
+    return f"On average a {what} belongs to its cluster by {100 * certainty.mean():.0f} %; {between}."
 
 
 # -- where everything is ----------------------------------------------------------------------------------------------
@@ -86,7 +85,7 @@ def node_map(M: Any, memberships: Array, labels: Indices, names: Names) -> tuple
     if len(links.data) > _MOST_LINKS and links.data.min() == links.data.max():
         strongest = np.linspace(0, len(links.data) - 1, _MOST_LINKS).astype(int)
     i, j = links.row[strongest], links.col[strongest]
-    ends = np.stack([x[i], x[j], np.full((len(i), 2), np.nan, np.float32)], axis=1).reshape(-1, 2)
+    ends = join_ends(x, np.column_stack([i, j]))
     line = {"color": "rgba(120,120,120,0.25)", "width": 1}
     traces = [go.Scatter(x=ends[:, 0], y=ends[:, 1], mode="lines", name="links", line=line, hoverinfo="skip")]
     smallest = 5 if len(kept) > 300 else 7
@@ -172,7 +171,6 @@ def membership_chart(memberships: Array, labels: Indices, names: Names | None = 
 
     n, k = memberships.shape
     kept = membership_order(memberships, labels, min(_LARGEST_HEAT_MAP, 6000 // k + 30))
-    own = own_shares(memberships, labels)
     called = [shown(i if names is None else names[i]) for i in kept]
     # in plain words, since not every version of plotly fills in templates here
     said = [
@@ -194,13 +192,9 @@ def membership_chart(memberships: Array, labels: Indices, names: Names | None = 
             height=max(260, min(560, 140 + 26 * k)),
         ),
     )  # fmt: skip
-    doubtful = int((own < _SURE).sum())
     sample = f" ({len(kept)} of {n} nodes shown)" if len(kept) < n else ""
-    return figure, (
-        f"How much each node belongs to each cluster{sample}: on average a node belongs to its own cluster by "
-        f"{100 * own.mean():.0f} %; {doubtful} of {n} nodes lie between clusters, with less than "
-        f"{100 * _SURE:.0f} %."
-    )
+    certainty = _describe_certainty(labels, memberships, "node").rstrip(".")
+    return figure, f"How much each node belongs to each cluster{sample}. {certainty} (below {100 * _SURE:.0f} %)."
 
 
 def _overlaps(model: SymNMF, names: Names) -> list[DataTable]:

@@ -12,6 +12,7 @@ from quartic.arrays import Array
 from quartic.io import Structure
 from quartic.io.distances import axis_names
 from quartic.io.files import count
+from quartic.plots import group_points, join_ends
 from quartic.report.figures import (
     COLOURS,
     Indices,
@@ -107,8 +108,7 @@ def scatter_of_points(
     rank, links = find_chain(X, pairs, names)
 
     def lines(ends: Indices, **style: Any) -> Any:
-        joined = np.stack([places[ends[:, 0]], places[ends[:, 1]], np.full((len(ends), len(axes)), np.nan)], axis=1)
-        at = dict(zip(axes, joined.reshape(-1, len(axes)).T.astype(np.float32), strict=True))
+        at = dict(zip(axes, join_ends(places, ends).T.astype(np.float32), strict=True))
         return kind(**at, mode="lines", hoverinfo="skip", **style)
 
     drawn = np.asarray(pairs)[:: max(1, len(pairs) // _MOST_LINES)]
@@ -116,33 +116,28 @@ def scatter_of_points(
     traces = [lines(drawn, name="known distances", line={"color": "#c8c8c8", "width": 1}, visible=hidden)]
     if len(links):
         traces.append(lines(links[:: max(1, n // _MOST_POINTS)], name="chain", line={"color": "#888888", "width": 3}))
-    sure = np.ones(n, dtype=bool) if determined is None else np.asarray(determined)
-    fixed = np.zeros(n, dtype=bool)
-    fixed[[] if anchors is None else anchors] = True
+    groups = group_points(n, determined, [] if anchors is None else anchors)
     visible = np.arange(n) % max(1, -(-n // _MOST_POINTS)) == 0
     size = (8.0 if flat else 4.0) * (1.0 if n <= 200 else 0.6)
     colourings: dict[str, list[Any]] = {"order": [], "error": []}
-    for label, which, symbol, larger in (
-        ("points", sure & ~fixed & visible, "circle", 1.0),
-        ("not determined", ~sure & ~fixed & visible, "circle-open", 1.6),
-        ("anchors", fixed, "diamond", 1.6),
-    ):
-        here = np.flatnonzero(which).tolist()
+    doubt = int(groups["not determined"].sum())
+    # hollow ones stand out by their size too, unless they are most of all
+    symbols = ("circle", 1.0), ("circle-open", 1.6 if 2 * doubt < n else 1.0), ("diamond", 1.6)
+    for (label, which), (symbol, larger) in zip(groups.items(), symbols, strict=True):
+        here = np.flatnonzero(which & (visible | groups["anchors"])).tolist()
         if not here:
             continue
         colourings["order"].append(rank[here].tolist())
         colourings["error"].append([float(f"{error:.3g}") for error in errors[here]])
         text = [shown(names[i]) for i in here]
-        hover = [
-            f"{name}<br>error {errors[i]:.2g}{'' if sure[i] else '<br>not determined'}"
-            for name, i in zip(text, here, strict=True)
-        ]
+        more = "<br>not determined" if label == "not determined" else ""
+        hover = [f"{name}<br>error {errors[i]:.2g}{more}" for name, i in zip(text, here, strict=True)]
         traces.append(
             kind(
                 **dict(zip(axes, places[here].T.astype(np.float32), strict=True)), name=label, text=text,
                 mode="markers+text" if n <= _MOST_NAMES else "markers", hovertext=hover, hoverinfo="text",
                 marker={"color": rank[here], "coloraxis": "coloraxis", "symbol": symbol,
-                        "size": size * larger, "line": {"width": 2 if larger > 1 else 0}},
+                        "size": size * larger, "line": {"width": 0 if symbol == "circle" else 2}},
                 textposition="top center", textfont={"size": 12}, **({"cliponaxis": False} if flat else {}),
             )
         )  # fmt: skip
@@ -155,8 +150,7 @@ def scatter_of_points(
     some = f" (a sample of {len(drawn)} of {len(pairs)} known distances drawn)" if len(drawn) < len(pairs) else ""
     some = "; consecutive points are joined" if len(links) else some
     more = f", of which the first three are drawn{some}" if d > 3 else some
-    held = f" {int(fixed.sum())} are anchors." if fixed.any() else ""
-    doubt = int((~sure).sum())
+    held = f" {int(groups['anchors'].sum())} are anchors." if groups["anchors"].any() else ""
     told = f"{doubt} of them, hollow, are not determined by the data" if doubt else "all are determined by the data"
     return go.Figure([*traces, kind(ring(flat))], look), f"{n} points in {count(d, 'dimension')}{more}; {told}.{held}"
 
