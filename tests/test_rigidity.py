@@ -400,9 +400,9 @@ def test_nothing_known():
 @pytest.mark.parametrize(
     ("pairs", "options", "error", "words"),
     [
-        ([[0, 9]], {}, ValueError, r"pairs\[0\] = \(0, 9\) names a point outside 0..4"),
-        ([[0, 1], [2, 2]], {}, ValueError, r"pairs\[1\] joins point 2 to itself"),
-        ([[0.0, 1.0]], {}, TypeError, "integers"),
+        ([[0, 9]], {}, ValueError, r"pairs\[0\] = \[0, 9\] is outside the 5 points"),
+        ([[0, 1], [2, 2]], {}, ValueError, r"pairs\[1\] = \[2, 2\] joins a point to itself"),
+        ([[0.5, 1.0]], {}, TypeError, "integer"),
         ([[0, 1, 2]], {}, ValueError, r"\(m, 2\)"),
         ([[0, 1]], {"anchors": [7]}, ValueError, "anchor 7 is outside"),
         ([[0, 1]], {"anchors": [1, 1]}, ValueError, "anchor 1 is listed twice"),

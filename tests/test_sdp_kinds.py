@@ -114,6 +114,28 @@ def test_degenerate_sensing_is_the_same_from_a_file(tmp_path):
         assert result.success, result.message
 
 
+@pytest.mark.parametrize("method", ["auto", "interior"])
+@pytest.mark.parametrize(
+    ("right", "status"), [([0.0], "converged"), ([0.0, 0.0], "converged"), ([0.0, 1.0], "infeasible")]
+)
+def test_constraints_that_leave_nothing_but_zero(method, right, status):
+    """tr Y = 0 says Y = 0: the face has no dimension left."""
+    problem = SDP(np.diag([1.0, -2.0, 3.0]), [np.eye(3), np.ones((3, 3))][: len(right)], right)
+    result = solve_sdp(problem, method=method)
+    assert result.status.value == status
+    if status == "converged":
+        assert result.dual <= 0
+        np.testing.assert_allclose([result.primal, result.dual], 0.0, atol=1e-9)
+
+
+def test_a_block_of_zeros_beside_another():
+    problem = SDP([np.ones((3, 3)), [1.0, 2.0]], [[np.eye(3), None], [None, [1.0, 1.0]]], [0.0, 1.0], blocks=[3, -2])
+    result = solve_sdp(problem)
+    assert result.success
+    np.testing.assert_allclose([result.primal, result.dual], 1.0, rtol=1e-6)
+    np.testing.assert_allclose(result.X[0], 0.0)
+
+
 def test_blocks_that_nothing_looks_at():
     # the second block is empty of entries, the third is one number that the objective alone has
     problem = SDP([np.diag([2.0, 1.0]), None, np.array([[3.0]])], [[np.eye(2), None, None]], [1.0], blocks=[2, 3, 1])

@@ -261,6 +261,35 @@ def test_localisation():
     assert relaxed.misfit == pytest.approx(relaxed.bound, rel=1e-4)
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_localise_in_any_unit_with_points_apart(unit):
+    """Large lengths stalled, and so did points that no distance holds: they could be anywhere."""
+    points = np.random.default_rng(0).random((8, 2)) * unit
+    pairs = np.column_stack(np.triu_indices(8, 1))
+    d = np.linalg.norm(points[pairs[:, 0]] - points[pairs[:, 1]], axis=1)
+    found = localise(np.concatenate([pairs, pairs + 8]), np.concatenate([d, 3 * d]), n_points=18)
+    assert found.result.success
+    assert abs(found.bound) <= found.misfit + abs(found.bound) < 1e-6 * unit**2
+    shape = found.points[pairs[:, 0]] - found.points[pairs[:, 1]]
+    np.testing.assert_allclose(np.linalg.norm(shape, axis=1), d, atol=1e-3 * unit)
+    np.testing.assert_allclose(found.points[16:], 0.0, atol=1e-3 * unit)
+
+
+def test_a_row_that_one_vector_makes_zero():
+    """⟨e₃e₃ᵀ, Y⟩ = 0 given as a vector: the row stands alone, and the constraint was lost."""
+    A = [LowRank(np.eye(4)[3]), sparse.diags_array([1.0, 1.0, 1.0, 0.0])]
+    for method in ("auto", "interior"):
+        result = solve_sdp(SDP(np.pad(np.ones((3, 3)) + 2 * np.eye(3), (0, 1)), A, [0.0, 1.0]), method=method)
+        assert result.success
+        assert abs(result.X[0][3]).max() < 1e-3
+
+
+@pytest.mark.parametrize(("entries", "values"), [([(0.5, 1)], [1.0]), ([(0, 1)], [np.nan])])
+def test_entries_that_are_none_are_refused(entries, values):
+    with pytest.raises(ValueError, match="whole numbers"):
+        complete_matrix(entries, values, (2, 2))
+
+
 def test_completion():
     rng = np.random.default_rng(1)
     M = np.outer(rng.standard_normal(12), rng.standard_normal(9))

@@ -29,6 +29,7 @@ from quartic.distance.data import (
     known_entries,
     number_points,
     power_of_distances,
+    read_array,
     read_chunks,
     read_matrix,
     read_pairs,
@@ -39,7 +40,7 @@ from quartic.distance.fit import Located, locate, locate_complete, reflect_throu
 from quartic.distance.moves import place_new_points
 from quartic.distributed.inputs import is_dask_array, is_dask_frame
 from quartic.graphs.inputs import refuse_not_finite
-from quartic.losses.devices import device_for, to_scipy
+from quartic.losses.devices import device_for
 from quartic.solvers import Solver
 
 _STARTS = ("auto", "random", "mds", "landmark", "eigenmap", "patches", "relaxed")
@@ -109,7 +110,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         principal axes, in each the largest coordinate positive; components that no distance links lie side by side.
     rmse_ : float
         Root mean square of :math:`\|x_i - x_j\| - d_{ij}` over the known pairs, in the data's units; for a pair with
-        bounds, of by how much it leaves them.
+        bounds, of by how much it leaves them. Pairs of weight 0 do not count.
     determined_ : ndarray of bool (n,)
         False where the data cannot fix a point, where a piece fits on the other side of a flat cut as well, or where
         the misfit is neither round-off nor noise. See `quartic.rigidity.assess`.
@@ -233,8 +234,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         Parameters
         ----------
         X : array or sparse matrix (n, n); or features (n, n_features)
-            Distances D (not squares): symmetric, NaN where unknown; of a sparse matrix stored entries are known. One
-            side of the diagonal is enough. Features if ``metric="euclidean"``.
+            Distances D (not squares): symmetric, NaN or masked where unknown; of a sparse matrix stored entries are
+            known. One side of the diagonal is enough. Features if ``metric="euclidean"``.
         y : ignored
         anchors : dict, optional
             ``{index or name: coordinates}`` of points whose coordinates are known.
@@ -249,8 +250,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self
         """
         self._check_settings()
-        weights, lower, upper = map(to_scipy, (weights, lower, upper))
-        D = self._validated(to_scipy(X), reset=True)
+        weights, lower, upper = map(read_array, (weights, lower, upper))
+        D = self._validated(read_array(X), reset=True)
         self.point_names_ = getattr(self, "feature_names_in_", None) if self.metric == "precomputed" else None
         settings, anchors = self._settings(), find_points(anchors, self.point_names_, "anchors")
         nothing_else = all(given is None for given in (anchors, weights, lower, upper, self.refine))
@@ -300,7 +301,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """
         self._check_settings()
         everything, rank = None, self.n_components
-        pairs, distances, weights, lower, upper = map(to_scipy, (pairs, distances, weights, lower, upper))
+        pairs, distances, weights, lower, upper = map(read_array, (pairs, distances, weights, lower, upper))
         in_chunks = is_dask_array(pairs) or is_dask_frame(pairs)
         pairs, self.point_names_ = (pairs, None) if in_chunks else number_points(pairs)
         settings, anchors = self._settings(), find_points(anchors, self.point_names_, "anchors")
@@ -370,7 +371,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             from scipy.spatial.distance import cdist
 
             return np.asarray(cdist(self.embedding_, self.embedding_))
-        return pair_distances(self.embedding_, find_points(to_scipy(pairs), self.point_names_, "pairs"))
+        return pair_distances(self.embedding_, find_points(read_array(pairs), self.point_names_, "pairs"))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return −rmse over the known distances of X.
@@ -411,7 +412,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         True
         """
         check_is_fitted(self)
-        known = np.asarray(to_scipy(distances), dtype=np.float64)
+        known = np.asarray(read_array(distances), dtype=np.float64)
         found = self.distances(pairs)
         if known.shape != found.shape:
             raise ValueError(f"distances must be one number for each of the {len(found)} pairs, got {known.shape}")
@@ -512,7 +513,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _validated_new(self, X: Any) -> Any:
         """Return distances to the fitted points, from distances or from features."""
-        X = to_scipy(X)
+        X = read_array(X)
         if self.metric == "euclidean":
             from scipy.spatial.distance import cdist
 

@@ -42,40 +42,30 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, eq=False)
-class Component:
-    """Pairs (m, 2) with bounds on their distances, all linked, points numbered from 0; ``guess`` is between the bounds.
+class Component(Measurements):
+    """Measurements that are all linked, points numbered from 0, and how well points fit them.
 
     ``noise`` is the standard deviation of that on the distances, where it is known; ``core`` the points that prove that
-    no piece of the graph hangs on few others; ``anchors`` are points that runs hold, and where.
+    no piece of the graph hangs on few others; ``held`` are points that runs hold, and where.
     """
 
-    n: int
-    pairs: NDArray[np.int64]
-    lower: Array
-    upper: Array
-    guess: Array
-    weights: Array | None
     noise: float | None = None
     core: ProvingCore | None = None
-    anchors: tuple[NDArray[np.int64], Array] | None = None
+    held: tuple[NDArray[np.int64], Array] | None = None
 
     @classmethod
     def of_all(cls, data: Measurements, noise: float | None, core: ProvingCore | None) -> Component:
         """Return all of the data, as if it were one component."""
-        columns = data.pairs, data.lower, data.upper, data.guess, data.weights
-        return cls(data.n_points, *columns, noise, core)
-
-    @cached_property
-    def bounded(self) -> bool:
-        """Whether some pairs have room between their bounds."""
-        return self.lower is not self.upper and not np.array_equal(self.lower, self.upper)
+        return cls(
+            **{column.name: getattr(data, column.name) for column in fields(Measurements)}, noise=noise, core=core
+        )
 
     @cached_property
     def loss(self) -> Distances | BoundedDistances:
         """The loss of squared distances."""
         if not self.bounded:
-            return Distances(self.pairs, self.lower**2, self.n, self.weights)
-        return BoundedDistances(self.pairs, self.lower**2, self.upper**2, self.n, self.weights)
+            return Distances(self.pairs, self.lower**2, self.n_points, self.weights)
+        return BoundedDistances(self.pairs, self.lower**2, self.upper**2, self.n_points, self.weights)
 
     def restricted_to(self, points: NDArray[np.int64]) -> Component:
         """Return the data among some points, in ascending order, which are numbered so."""
@@ -90,7 +80,8 @@ class Component:
 
     def _with(self, mine: NDArray[np.int64], pairs: NDArray[np.int64], n: int) -> Component:
         columns = self.lower[mine], self.upper[mine], self.guess[mine]
-        return Component(n, pairs, *columns, None if self.weights is None else self.weights[mine], self.noise)
+        weights = None if self.weights is None else self.weights[mine]
+        return Component(n, pairs, *columns, weights, noise=self.noise)
 
     @cached_property
     def stress(self) -> RawStress:
@@ -98,24 +89,14 @@ class Component:
         weights = None if self.weights is None else 4 * self.guess**2 * self.weights
         if weights is not None and not weights.any():
             weights = None
-        return RawStress(self.pairs, self.lower, self.upper, self.n, weights)
-
-    @cached_property
-    def links(self) -> NDArray[np.bool_]:
-        """The pairs that hold points together."""
-        return np.isfinite(self.upper)
-
-    @cached_property
-    def size(self) -> float:
-        """The root mean square of the distances."""
-        return float(np.sqrt(np.mean(self.guess**2)))
+        return RawStress(self.pairs, self.lower, self.upper, self.n_points, weights)
 
     @cached_property
     def adjacency(self) -> sp.csr_array:
         """The graph of the links; its entries are the numbers of the pairs, plus one."""
-        i, j = self.pairs[self.links].T
-        number = np.flatnonzero(self.links) + 1.0
-        upper = sp.coo_array((number, (i, j)), shape=(self.n, self.n)).tocsr()
+        i, j = self.pairs[self.linked].T
+        number = np.flatnonzero(self.linked) + 1.0
+        upper = sp.coo_array((number, (i, j)), shape=(self.n_points, self.n_points)).tocsr()
         return sp.csr_array(upper + upper.T)
 
     def errors(self, X: Array) -> Array:
@@ -135,14 +116,9 @@ class Component:
             d -= np.clip(d, self.lower[piece], self.upper[piece]) if self.bounded else self.lower[piece]
         return errors
 
-    def sample_rmse(self, X: Array) -> float:
-        """Return the root mean square of the errors of the pairs, or of some that are spread over them."""
-        some = np.arange(0, len(self.pairs), max(1, len(self.pairs) // _SAMPLE))
-        return float(np.sqrt(np.mean(self._with(some, self.pairs[some], self.n).errors(X) ** 2)))
-
     def that_count(self, errors: Array) -> Array:
         """Return the errors of the pairs that count; 0 for those of weight 0."""
-        return errors if self.weights is None else errors * (self.weights > 0)
+        return errors if self.weights is None else errors * self.counts
 
     def are_met(self, errors: Array, exact: float = _EXACT) -> bool:
         """Tell whether all distances are met, as far as a solver's tolerance allows; of bounds, each by itself.
@@ -151,13 +127,14 @@ class Component:
         """
         if self.bounded:
             return float(np.abs(self.that_count(errors)).max()) <= _WITHIN * self.size
-        return self._root_mean_square(errors) <= exact * self.size
+        return self.root_mean_square(errors) <= exact * self.size
 
     def are_nearly_met(self, errors: Array) -> bool:
         """Tell whether the misfit is so small that it will probably vanish."""
-        return self._root_mean_square(errors) <= _NEARLY * self.size
+        return self.root_mean_square(errors) <= _NEARLY * self.size
 
-    def _root_mean_square(self, errors: Array) -> float:
+    def root_mean_square(self, errors: Array) -> float:
+        """Return that of the errors of pairs that count."""
         counted = self.that_count(errors)
         return float(np.sqrt(counted @ counted / len(counted)))
 
@@ -193,19 +170,10 @@ class Component:
             return None
         return noise_explains(self.pairs, self.guess, self.weights, X, generator)
 
-    @property
-    def fixing(self) -> NDArray[np.int64]:
-        """The pairs whose distances are known and count."""
-        if self.weights is None and not self.bounded:
-            return self.pairs
-        exact = self.lower == self.upper
-        known: NDArray[np.int64] = self.pairs[exact if self.weights is None else exact & (self.weights > 0)]
-        return known
-
     @cached_property
     def graph(self) -> PairGraph:
-        """Their graph."""
-        return PairGraph.from_pairs(self.fixing, self.n)
+        """The graph of the distances that are known."""
+        return PairGraph.from_pairs(self.fixing_pairs, self.n_points)
 
 
 @dataclass(frozen=True)
@@ -292,13 +260,13 @@ class Search:
     def loss(self) -> Distances | BoundedDistances:
         """The loss of the component, on the device where runs are to be made."""
         component, device = self.component, self.effort.device
-        if device is None or component.bounded or component.anchors is not None:
+        if device is None or component.bounded or component.held is not None:
             return component.loss
         import torch
 
         columns = (component.pairs, component.lower**2, component.weights)
         pairs, squared, weights = (None if A is None else torch.from_numpy(A).to(device) for A in columns)
-        return Distances(pairs, squared, component.n, weights)
+        return Distances(pairs, squared, component.n_points, weights)
 
     def run(
         self, X: Array, *, tol: float | None = None, max_iter: int | None = None, beat: float | None = None,
@@ -308,7 +276,7 @@ class Search:
 
         Anchors are held, where there are any. Another ``loss`` than that of squares takes solvers for it alone.
         """
-        effort, X, anchors = self.effort, self.usable(X), self.component.anchors
+        effort, X, anchors = self.effort, self.usable(X), self.component.held
         reference = self.reference if loss is None and X is not self.drawn else None
         if loss is not None:
             reference = gradient_at_random(loss, effort.n_components)
@@ -327,7 +295,7 @@ class Search:
             problem, start, solver=solver, tol=effort.tol if tol is None else tol, reference=reference,
             max_iter=0 if effort.stopped() else most,
             max_time=None if np.isinf(effort.deadline) else max(effort.deadline - time.perf_counter(), 1e-3),
-            callback=_join_callbacks(effort, beat), verbose=effort.verbose,
+            callback=_watch(effort, beat), verbose=effort.verbose,
         )  # fmt: skip
         if result.status is Status.INTERRUPTED:
             effort.told.append(result.status)
@@ -345,7 +313,7 @@ class Search:
 
     def onto_anchors(self, X: Array) -> Array:
         """Return X, moved as a whole onto the anchors where runs hold some."""
-        return X if self.component.anchors is None else move_onto(X, *self.component.anchors)
+        return X if self.component.held is None else move_onto(X, *self.component.held)
 
     def usable(self, X: Array) -> Array:
         """Return X, with the least noise where all points, or many, are in one place and nothing could move."""
@@ -386,7 +354,7 @@ class Search:
 
     def note(self, text: str) -> None:
         """Write down a step, and how well the best points meet the distances now."""
-        self.steps.append(Step(text, self.component.sample_rmse(self.X), self.is_met()))
+        self.steps.append(Step(text, self.component.root_mean_square(self.errors), self.is_met()))
 
     def is_met(self) -> bool:
         """Tell whether the best points meet all distances, from the loss alone where it is as small as can be."""
@@ -401,8 +369,8 @@ class Search:
     def stands_in_place(self) -> bool:
         """Tell that no piece of a well-linked graph can be reflected where the best points are."""
         if self.component.core is not None:
-            misfit = self.component.sample_rmse(self.X) / self.component.size
-            self.in_place = self.component.core.stands_in_place(self.X, self.component.fixing, misfit)
+            misfit = self.component.root_mean_square(self.errors) / self.component.size
+            self.in_place = self.component.core.stands_in_place(self.X, self.component.fixing_pairs, misfit)
         return bool(self.in_place)
 
     def lie_flat(self) -> None:
@@ -410,7 +378,7 @@ class Search:
         X, rank = self.X - self.X.mean(axis=0), self.effort.n_components
         extent = np.linalg.eigvalsh(X.T @ X)
         flat = int(np.count_nonzero(extent > FLAT_WHOLE**2 * extent[-1]))
-        if 0 < flat < rank and self.component.anchors is None:
+        if 0 < flat < rank and self.component.held is None:
             within = self.run(turn_to_principal_axes(X, flat))
             self.offer(replace(within, X=np.pad(within.X, ((0, 0), (0, rank - flat)))))
 
@@ -424,42 +392,29 @@ def gradient_at_random(loss: Any, rank: int) -> float:
     return norm(loss.at(loss.random_start(rank, False, np.random.default_rng(0))).gradient)
 
 
-def _join_callbacks(effort: Settings, beat: float | None) -> Callable[[Progress], None] | None:
-    """Return what sees the iterations of a run: the user, who may end the whole search, and who gives a run up."""
-    callback, look = effort.callback, None if beat is None else _give_up_above(beat)
-    if callback is None:
-        return look
+def _watch(effort: Settings, beat: float | None) -> Callable[[Progress], None] | None:
+    """Return what sees the iterations of a run: the user, who may end the whole search, and who gives a run up.
 
-    def see(progress: Progress) -> None:
-        try:
-            callback(progress)
-        except StopIteration:
-            effort.told.append(Status.CALLBACK)
-            raise
-        if look is not None:
-            look(progress)
-
-    return see
-
-
-def _give_up_above(beat: float) -> Callable[[Progress], None]:
-    """Return a callback that ends a run whose progress will not take it below a value in a few more steps."""
+    A run is given up where its progress will not take it below ``beat`` in a few more steps.
+    """
+    if effort.callback is None and beat is None:
+        return None
     values: list[float] = []
 
-    def look(progress: Progress) -> None:
+    def see(progress: Progress) -> None:
+        if effort.callback is not None:
+            try:
+                effort.callback(progress)
+            except StopIteration:
+                effort.told.append(Status.CALLBACK)
+                raise
         values.append(progress.objective)
-        if len(values) > 8 and progress.objective > 0.5 * beat:
+        if beat is not None and len(values) > 8 and progress.objective > 0.5 * beat:
             rate = progress.objective / values[-9]
             if rate > 0.8 or progress.objective * rate**3 > 0.9 * beat:
                 raise StopIteration
 
-    return look
-
-
-def finish(search: Search, seconds: float) -> Result:
-    """Return the best result with the iterations, products and seconds of the whole search."""
-    assert search.best is not None
-    return replace(search.best, n_iter=search.n_iter, n_products=search.n_products, time=seconds)
+    return see
 
 
 def turn_to_principal_axes(X: Array, rank: int | None = None) -> Array:
@@ -500,7 +455,7 @@ def find_components(data: Measurements) -> NDArray[np.int64]:
     return PairGraph.from_pairs(np.column_stack([i, j])[i != j], data.n_points).components()
 
 
-def add_anchor_pairs(whole: Component, data: Measurements) -> Component:
+def add_anchor_pairs(data: Component) -> Component:
     """Return the data with pairs between anchors added, or replaced, by the distances of their places."""
     a = len(data.anchors)
     if a <= _ALL_LINKED:
@@ -517,4 +472,4 @@ def add_anchor_pairs(whole: Component, data: Measurements) -> Component:
     if weights is not None:
         weights = np.concatenate([weights[kept], np.full(len(d), float(weights.max()))])
     pairs = np.concatenate([data.pairs[kept], data.anchors[at]])
-    return Component(whole.n, pairs, lower, upper, guess, weights, whole.noise, whole.core)
+    return replace(data, pairs=pairs, lower=lower, upper=upper, guess=guess, weights=weights)

@@ -13,8 +13,6 @@ from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from quartic.arrays import Array, finite_matrix
 from quartic.distance.graph import Indices, Mask, PairGraph, check_indices, grow_bodies, mask_of
@@ -25,6 +23,8 @@ FLAT = 0.1
 _PIECES, _PLANES, _ENUMERATED = 2000, 3000, 40
 # A point with more than so many times d + 1 distances is not looked at by itself.
 _HANGS = 4
+# Points lie within a smaller space where they extend beyond it by no more than this share.
+_NO_EXTENT = 1e-9
 # Points in a hyperplane of a well-linked graph are looked for if they are this share of all: among so many points, in
 # so many hyperplanes. Exact ones lie in a slab of the first thickness (a smooth curve has few of its points in it),
 # noisy ones in one of up to the second, which is also how thin a flat set for one point is.
@@ -126,10 +126,13 @@ def find_cuts(graph: PairGraph, X: Array, rng: np.random.Generator) -> list[Cut]
     bodies = stable_bodies(graph, X, rng)
     if n <= d + 1 or (bodies and bodies[0].all()):
         return []
-    A = graph.matrix
     seen: set[bytes] = set()
     cuts = []
-    for count, mask in enumerate(_pieces(graph, A, X, bodies)):
+    _, extent, axes = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
+    k = max(
+        1, int(np.count_nonzero(extent > _NO_EXTENT * extent[0]))
+    )  # flat points may turn about walls of their space
+    for count, mask in enumerate(_pieces(graph, X if k == d else X @ axes[:k].T, bodies)):
         if count == _PIECES:
             break
         mask = mask if 2 * np.count_nonzero(mask) <= n else ~mask
@@ -148,12 +151,12 @@ def stable_bodies(graph: PairGraph, X: Array, rng: np.random.Generator) -> list[
     d = X.shape[1]
 
     def grown(body: Mask) -> Mask:
-        flat = np.count_nonzero(body) == d + 1 and _is_flat(X[body], X[body])
+        flat = np.count_nonzero(body) == d + 1 and is_flat(X[body], X[body])
         return np.zeros_like(body) if flat else grow_in_place(graph, X, body)
 
     def may_join(body: Mask, other: Mask) -> bool:
         shared = body & other
-        return np.count_nonzero(shared) > d and not _is_flat(X[shared], X[body | other])
+        return np.count_nonzero(shared) > d and not is_flat(X[shared], X[body | other])
 
     return grow_bodies(graph, d, d + 1, rng, grown, may_join)
 
@@ -279,29 +282,31 @@ def find_normals(edges: Array) -> Array:
     return normals / np.where(length > 0, length, np.nan)
 
 
-def _is_flat(Y: Array, around: Array) -> bool:
+def is_flat(Y: Array, around: Array, flat: float = FLAT) -> bool:
     """Tell whether Y is thin in some direction, for points at the distances of those ``around`` it."""
+    if len(Y) <= Y.shape[1]:
+        return True
     center = Y.mean(axis=0)
     values = np.linalg.svd(Y - center, compute_uv=False)
     reach = np.sqrt(np.mean(np.sum((around - center) ** 2, axis=1)))
-    return len(Y) <= Y.shape[1] or bool(values[-1] <= FLAT * reach * np.sqrt(len(Y)))
+    return bool(values[-1] <= flat * reach * np.sqrt(len(Y)))
 
 
-def _pieces(graph: PairGraph, A: sp.csr_array, X: Array, bodies: list[Mask]) -> Iterator[Mask]:
+def _pieces(graph: PairGraph, X: Array, bodies: list[Mask]) -> Iterator[Mask]:
     """Yield sets of points that may hang on the others by a flat set."""
     n, d = X.shape
     for body in bodies:
-        rim = body & (A @ ~body > 0)
+        rim = body & (graph.matrix @ ~body > 0)
         yield body
         yield body & ~rim
-        yield from _components(A, ~body)
+        yield from _components(graph, ~body)
     if n <= _ENUMERATED:
-        yield from _beside_planes(A, X)
+        yield from _beside_planes(graph, X)
     else:
         found = islice(find_planes_of_neighbours(graph.pairs, X), _SEEN)
         near = {plane.tobytes(): plane for plane in found}
         for plane in [*find_crowded_planes(X), *list(near.values())[:_PLANES_KEPT]]:
-            yield from _components(A, ~plane)
+            yield from _components(graph, ~plane)
     single = np.ones(n, dtype=bool)
     if bodies:
         single = ~bodies[0]
@@ -310,17 +315,14 @@ def _pieces(graph: PairGraph, A: sp.csr_array, X: Array, bodies: list[Mask]) -> 
         yield mask_of(v, n)
 
 
-def _components(A: sp.csr_array, among: Mask) -> Iterator[Mask]:
+def _components(graph: PairGraph, among: Mask) -> Iterator[Mask]:
     points = np.flatnonzero(among)
-    if len(points) == 0:
-        return
-    count, labels = connected_components(A[points][:, points], directed=False)
-    order = np.argsort(-np.bincount(labels), kind="stable") if count > 1 else range(count)
-    for label in order:
+    labels = graph.restricted_to(points).components()
+    for label in range(labels.max(initial=-1) + 1):
         yield mask_of(points[labels == label], len(among))
 
 
-def _beside_planes(A: sp.csr_array, X: Array) -> Iterator[Mask]:
+def _beside_planes(graph: PairGraph, X: Array) -> Iterator[Mask]:
     """Yield what is left in several components when the points near a hyperplane through d points are taken out."""
     n, d = X.shape
     size = float(np.sqrt(np.mean(np.sum((X - X.mean(axis=0)) ** 2, axis=1))))
@@ -332,14 +334,14 @@ def _beside_planes(A: sp.csr_array, X: Array) -> Iterator[Mask]:
     slab, plane = heights <= FLAT * size, heights <= THIN**3 * size  # the piece itself may be no larger than a slab
     near = np.concatenate([slab, plane[np.count_nonzero(plane, axis=1) > d]])
     near = np.unique(near[np.count_nonzero(near, axis=1) < n - 1], axis=0)
-    left, linked = ~near, (A.toarray() > 0).astype(np.float32)
+    left, linked = ~near, (graph.matrix.toarray() > 0).astype(np.float32)
     reached, more = left & False, left & (np.cumsum(left, axis=1) == 1)  # from the first that is left
     while (more != reached).any():
         reached, more = more, more | (left & (more @ linked > 0))
     for one, others in zip(reached, left & ~reached, strict=True):
         if others.any():
             yield one
-            yield from _components(A, others)
+            yield from _components(graph, others)
 
 
 def _cut(graph: PairGraph, X: Array, mask: Mask) -> Cut | None:
@@ -354,7 +356,10 @@ def _cut(graph: PairGraph, X: Array, mask: Mask) -> Cut | None:
     if len(boundary) < d:
         return None
     center = X[boundary].mean(axis=0)
-    normal = np.linalg.svd(X[boundary] - center)[2][-1]
+    _, extent, axes = np.linalg.svd(X[boundary] - center)
+    normal, across = axes[-1], axes[np.count_nonzero(extent > _NO_EXTENT * extent[0]) :]
+    if len(across) > 1:  # the piece turns about the boundary: of all its hyperplanes that which moves most
+        normal = np.linalg.svd((X[piece] - center) @ across.T)[2][0] @ across
     height = (X[piece] - center) @ normal
     thickness = (X[ends] - center) @ normal
     squared = np.sum((X[piece[owner]] - X[ends]) ** 2, axis=1)

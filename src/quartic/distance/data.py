@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from quartic.arrays import Array, real_array
+from quartic.arrays import Array
 from quartic.core.units import exponent, shifted
 from quartic.distance.graph import mask_of
 from quartic.distributed.inputs import is_dask_frame
 from quartic.losses.blocks.dask_distances import DaskDistances
+from quartic.losses.devices import to_scipy
 from quartic.losses.pairs.input import check_column, check_pairs, each_once, survey
 
 # Points are one where their distance is this share of all (half the root of round-off: squares cannot tell it from 0),
@@ -40,8 +42,8 @@ class Measurements:
     upper: Array
     guess: Array
     weights: Array | None
-    anchors: NDArray[np.int64]
-    places: Array
+    anchors: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    places: Array = field(default_factory=lambda: np.empty((0, 0)))
     n_repeated: int = 0
     power: int = 0
     proportional: bool = False
@@ -52,7 +54,12 @@ class Measurements:
         same = np.ones(len(self.pairs), dtype=bool)
         return same if self.lower is self.upper else np.asarray(self.lower == self.upper)
 
-    @property
+    @cached_property
+    def bounded(self) -> bool:
+        """Whether some pairs have room between their bounds."""
+        return not self.exact.all()
+
+    @cached_property
     def size(self) -> float:
         """The root mean square of the distances."""
         return float(np.sqrt(np.mean(self.guess**2))) if len(self.guess) else 0.0
@@ -71,13 +78,13 @@ class Measurements:
         """Where the weight is not 0."""
         return np.ones(len(self.pairs), dtype=bool) if self.weights is None else self.weights > 0
 
-    @property
+    @cached_property
     def fixing_pairs(self) -> NDArray[np.int64]:
         """The pairs where it is so."""
         fixing = self.fixing
         return self.pairs if fixing.all() else self.pairs[fixing]
 
-    @property
+    @cached_property
     def linked(self) -> NDArray[np.bool_]:
         """Where the pair holds its points together; a lower bound alone only keeps them apart."""
         return np.isfinite(self.upper)
@@ -98,7 +105,8 @@ def read_pairs(
     low, high, guess = _bounds(m, distances, lower, upper)
     w: Array | None = None
     if isinstance(weights, str):
-        _check_noise_word(weights)
+        if weights != "noise":
+            raise ValueError(f'weights must be an array, None or "noise", got {weights!r}')
     elif weights is not None:
         w = check_column(weights, m, "weights", nonnegative=True).astype(np.float64)
     repeated = 0
@@ -183,6 +191,13 @@ def keys_of(pairs: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     return keys
 
 
+def read_array(given: Any) -> Any:
+    """Return tensors as NumPy or SciPy arrays, and masked arrays with NaN where an entry is masked."""
+    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+        return np.ma.filled(given.astype(np.float64), np.nan)
+    return to_scipy(given)
+
+
 def number_points(pairs: Any) -> tuple[Any, NDArray[Any] | None]:
     """Return pairs of names as pairs of numbers, and the names in the order in which they come; None for numbers."""
     given = np.asarray(pairs)
@@ -238,15 +253,11 @@ def _bounds(m: int, distances: Any, lower: Any, upper: Any) -> tuple[Array, Arra
     """Return lower and upper bounds and a guess between them, or raise an error that names the row."""
 
     def column(values: Any, name: str) -> Array:
-        values = real_array(values, name)
-        if values.ndim == 0:
-            values = np.full(m, float(values))
-        if values.shape != (m,):
-            raise ValueError(f"{name} must have shape ({m},), one number for each pair, got {values.shape}")
+        values = np.asarray(values)
+        values = np.full(m, values[()]) if values.ndim == 0 else values
+        open_ends = ~np.isfinite(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=bool)
+        check_column(np.where(open_ends, 0, values), m, name, nonnegative=True)
         clean: Array = values.astype(np.float64)
-        if (clean < 0).any():
-            at = int(np.argmax(clean < 0))
-            raise ValueError(f"{name}[{at}] = {clean[at]} is negative; a distance cannot be")
         return clean
 
     bounded = lower is not None or upper is not None
@@ -291,11 +302,6 @@ def weigh_for_noise(distances: Array) -> Array:
     scale = float(squares.mean())
     weights: Array = 1.0 / (squares + 0.01 * scale) if scale > 0 else np.ones_like(squares)
     return weights
-
-
-def _check_noise_word(weights: str) -> None:
-    if weights != "noise":
-        raise ValueError(f'weights must be an array, None or "noise", got {weights!r}')
 
 
 def power_of_distances(upper: Array, lower: Array) -> int:

@@ -366,10 +366,31 @@ def assess_at(
     """Do the work of `assess` on checked input; ``core`` and ``in_place`` are what is known of a well-linked graph."""
     n, d = X.shape
     ties = spanning_anchors(X, known)
+    if core is None:
+        graph, found = _account_of_bodies(pairs, X, known, ties, room, rng, flip_tol)
+    else:
+        few = np.bincount(pairs.ravel(), minlength=n) <= FEW * (d + 1)
+        flips = np.zeros(n, dtype=bool)
+        if few.any():
+            flips = few & flips_in_graph(PairGraph.from_pairs(pairs[few[pairs].any(axis=1)], n), X, flip_tol)
+            flips[known] = False
+        found = Determination.of_all(flips, d, len(known), len(ties) == d + 1)
+        if core.stands_in_place(X, pairs) if in_place is None else in_place:
+            return found
+        graph = PairGraph.from_pairs(np.concatenate([pairs, skeleton(known, d)]), n)
+    determined = found.determined
+    found = found.without(_reflections(graph, X, np.flatnonzero(determined), noise), known)
+    found = found.proved_by_itself(determined, pairs, known)
+    return found.proved_by_itself(found.determined, pairs, known, _number_places(X))
+
+
+def _account_of_bodies(
+    pairs: Indices, X: Array, known: Indices, ties: Indices, room: Indices | None, rng: np.random.Generator,
+    flip_tol: float,
+) -> tuple[PairGraph, Determination]:  # fmt: skip
+    """Return the account for generic positions, and the graph that it is of."""
+    n, d = X.shape
     anchors_span = len(ties) == d + 1
-    if core is not None:
-        sure = core.stands_in_place(X, pairs) if in_place is None else in_place
-        return _account_of_well_linked(pairs, X, known, anchors_span, flip_tol, noise, sure)
     measured = PairGraph.from_pairs(pairs, n)
     fixing = PairGraph.from_pairs(np.concatenate([pairs, skeleton(known, d)]), n)
     linked = fixing if room is None or len(room) == 0 else PairGraph.from_pairs(np.concatenate([fixing.pairs, room]), n)
@@ -393,14 +414,11 @@ def assess_at(
     few = ~determined & (linked.degrees <= d)
     alone = (linked.degrees == 0) & (n > 1)
     alone[known] = False
-    found = replace(
+    return graph, replace(
         Determination.of_all(flips, d, len(known), anchors_span),
         determined=determined, component=component, body=label, locally_rigid=locally_rigid,
         too_few=np.flatnonzero(few), isolated=np.flatnonzero(alone), complete=complete,
     )  # fmt: skip
-    found = found.without(_reflections(graph, X, np.flatnonzero(determined), noise), known)
-    found = found.proved_by_itself(determined, pairs, known)
-    return found.proved_by_itself(found.determined, pairs, known, _number_places(X))
 
 
 def _number_places(X: Array) -> Indices:
@@ -423,24 +441,6 @@ def _anchors_first(bodies: list[Mask], known: Indices, ties: Indices, n: int) ->
     return [first, *(body for k, body in enumerate(bodies) if k != at)]
 
 
-def _account_of_well_linked(
-    pairs: Indices, X: Array, known: Indices, anchors_span: bool, flip_tol: float, noise: float, in_place: bool
-) -> Determination:
-    """Return the account of points that are all determined, but for what hangs on a flat set where they are."""
-    n, d = X.shape
-    few = np.bincount(pairs.ravel(), minlength=n) <= FEW * (d + 1)
-    flips = np.zeros(n, dtype=bool)
-    if few.any():
-        flips = few & flips_in_graph(PairGraph.from_pairs(pairs[few[pairs].any(axis=1)], n), X, flip_tol)
-        flips[known] = False
-    found = Determination.of_all(flips, d, len(known), anchors_span)
-    if in_place:
-        return found
-    graph = PairGraph.from_pairs(np.concatenate([pairs, skeleton(known, d)]), n)
-    lessened = found.without(_reflections(graph, X, np.arange(n), noise), known)
-    return lessened.proved_by_itself(found.determined, pairs, known)
-
-
 def _reflections(graph: PairGraph, X: Array, points: Indices, noise: float) -> list[tuple[Indices, Indices]]:
     """Return the two sides of cuts where reflection changes no distance by more than round-off, or noise.
 
@@ -453,4 +453,6 @@ def _reflections(graph: PairGraph, X: Array, points: Indices, noise: float) -> l
     cuts = find_cuts(graph, X, np.random.default_rng(0))
     cuts = [cut for cut in cuts if cut.change <= allowed and len(cut.boundary) > X.shape[1]]
     least = max(LIKELY**0.5 * noise, MOVED * size)
+    if all(cut.moved.max() <= least for cut in cuts):  # of points that all lie flat: there is no first one to move
+        return []
     return [(points[here], points[there]) for here, there in (cut.sides(X, least, len(cuts) == 1) for cut in cuts)]

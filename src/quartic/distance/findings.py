@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from string import Formatter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import fdtrc
 
 from quartic.arrays import Array
 from quartic.core.units import shifted
@@ -31,7 +33,7 @@ class DistanceWarning(UserWarning):
     """
 
     def __str__(self) -> str:
-        return self._fill(_Numbers())
+        return self._fill(range(sys.maxsize))  # point k is called k
 
     def told(self, names: Sequence[str]) -> str:
         """Return the text with the points by these names."""
@@ -51,11 +53,6 @@ class DistanceWarning(UserWarning):
 
     def _fill(self, points: Any) -> str:
         return Formatter().vformat(str(self.args[0]), points, self._lengths())
-
-
-class _Numbers:
-    def __getitem__(self, point: int) -> str:
-        return str(point)
 
 
 def mark(point: int) -> str:
@@ -89,6 +86,8 @@ _SLACK = 1e-6
 _TRIANGLES = 200_000
 # Points are flat where the distances are met to this share of their size without a direction.
 _FLAT = 1e-6
+# Anchors contradict distances where these are missed by this much less without them, in squares, and hardly by chance.
+_WORSE, _BY_CHANCE = 2.0, 1e-6
 # A direction in which points extend by this share of the distances is needed, unless the misfit is of its square.
 _THICK = 0.1
 
@@ -120,6 +119,27 @@ def look_at_data(data: Measurements, noise: float | None = None) -> list[Distanc
         text = f"{differ} from those of their places, the most between {pair} (by {{off:.3g}}); the places are kept"
         found.append(InconsistentWarning(text, {"off": float(off[most])}))
     return found
+
+
+def look_at_anchors(component: Component, errors: Array, free: Array, places: Array) -> list[DistanceWarning]:
+    """Return a warning where anchors contradict the distances, which without them are met far better, to ``free``.
+
+    By an F test, which noise of one size on all distances would pass but once in a million times, however long.
+    """
+    (a, d), n_pairs = places.shape, int(np.count_nonzero(component.that_count(np.ones(len(errors)))))
+    shape = a * (a - 1) // 2 if a <= d else a * d - d * (d + 1) // 2
+    freedom = n_pairs - component.n_points * d + d * (d + 1) // 2
+    held, loose = (float(np.sum(component.that_count(each) ** 2)) for each in (errors, free))
+    if shape < 1 or freedom < 1 or held <= _WORSE * loose:
+        return []
+    if fdtrc(shape, freedom, (held - loose) / shape / max(loose / freedom, 1e-300)) > _BY_CHANCE:
+        return []
+    size = {name: float((total / n_pairs) ** 0.5) for name, total in (("held", held), ("loose", loose))}
+    text = (
+        "the places of the anchors contradict the distances, which are missed by {held:.3g} on average, and without "
+        "the anchors by {loose:.3g}: is one of them wrong, or in another unit? The places are kept"
+    )
+    return [InconsistentWarning(text, size)]
 
 
 def look_at_triangles(component: Component, advise: bool = True) -> list[DistanceWarning]:
@@ -186,7 +206,7 @@ def count_broken_triangles(
 
     Two later neighbours of a point are drawn again and again; where they are linked themselves there is a triangle.
     """
-    links, n = np.flatnonzero(component.links), component.n
+    links, n = np.flatnonzero(component.linked), component.n_points
     pairs = component.pairs[links]  # in order
     start, keys = np.searchsorted(pairs[:, 0], np.arange(n + 1)), keys_of(pairs, n)
     later = np.diff(start)

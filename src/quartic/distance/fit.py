@@ -32,11 +32,13 @@ from quartic.distance.determination import MOVED, Determination, assess_at
 from quartic.distance.findings import (
     DistanceWarning,
     InconsistentWarning,
+    look_at_anchors,
     look_at_answer,
     look_at_data,
     look_at_triangles,
 )
 from quartic.distance.graph import mask_of
+from quartic.distance.moves import mirror_images
 from quartic.distance.noise import find_standard_errors
 from quartic.distance.search import search_all
 from quartic.init import classical_mds
@@ -49,6 +51,8 @@ Known: TypeAlias = tuple[NDArray[np.int64], Array]
 
 # So many pairs a point of a complete matrix are looked at for warnings.
 _SAMPLED = 60
+# Steps without the anchors, to see whether they contradict the distances.
+_FREED = 6
 # Components whose search is told of.
 _TOLD = 5
 
@@ -114,8 +118,14 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
     simplices = None if settings.signs is None else check_signs(settings.signs, n, rank)
     start = settings.init if isinstance(settings.init, str) else _check_start(settings.init, (n, rank))
     findings = look_at_data(data, settings.noise)
-    if not data.lower.any() and not len(data.anchors) and not data.exact.all():
+    if not data.lower.any() and not len(data.anchors) and data.bounded:
         raise ValueError("every lower bound is 0: all points in one place keep every bound; give some distances")
+    if not data.linked.any():
+        raise ValueError(
+            "only lower bounds are known: nothing holds points together; give some distances or upper bounds"
+        )
+    if not data.counts.any():
+        raise ValueError("every weight is 0, so that no distance counts; give some a positive weight")
     # under noise that is known 0 is a distance like others, and pairs in chunks are not at hand
     joined = join_doubled(data) if settings.noise is None and everything is None else None
     given, data = data, data if joined is None else joined.data
@@ -127,9 +137,9 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
     component = find_components(data) if core is None else np.zeros(data.n_points, dtype=np.int64)
     whole = Component.of_all(data, settings.noise, core)
     settings, generator = replace(settings, init=start).begin(), random_generator(settings.random_state)
-    X, account = search_all(whole, data, component, settings, generator)
+    X, account = search_all(whole, component, settings, generator)
     held = (data.anchors, data.places) if len(data.anchors) else None
-    last = Search(replace(whole, anchors=held), settings, generator)
+    last = Search(replace(whole, held=held), settings, generator)
     for loss, text in (
         (None if held is None else whole.loss, "minimised with the anchors held"),
         (whole.stress if settings.refine == "stress" else None, "refined by raw stress"),
@@ -142,13 +152,18 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
             account.result = last.run(X, loss=loss)
             account.story[-1].append(Step(text))
             X = account.result.X
+    errors = whole.errors(X)
+    told = any(isinstance(finding, InconsistentWarning) for finding in findings)
+    if held is not None and not (told or whole.bounded or whole.are_met(errors)):
+        last.component = whole  # the same without anchors, from where they lead
+        findings += look_at_anchors(whole, errors, whole.errors(last.run(X, max_iter=_FREED).X), held[1])
     account.n_iter += last.n_iter
     if settings.stopped():
         words = "stopped by the callback" if settings.told[0] is Status.CALLBACK else "interrupted"
         message = f"{words}; the best points so far are returned"
         account.result = replace(account.result, status=settings.told[0], message=message)
     room = data.pairs[data.linked & data.counts & ~data.fixing]
-    errors, generator = whole.errors(X), np.random.default_rng(0)
+    generator = np.random.default_rng(0)
     # a misfit that counts as met may be that of a piece on its wrong side
     noise = float(np.linalg.norm(errors)) if whole.are_met(errors) and not whole.bounded else 0.0
     possible = assess_at(fixing, X, data.anchors, room, core, generator, in_place=account.in_place, noise=noise)
@@ -176,7 +191,7 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
         determination, account.result.success, whole, X, errors, int(np.count_nonzero(~given.exact))
     )
     X, chirality, unmet = place_answer(X, given, component, targets, simplices, whole.size)
-    rmse = float(np.sqrt(np.mean(errors**2))) if everything is None else everything.misfit(X)
+    rmse = float(np.sqrt(np.mean(errors[given.counts] ** 2))) if everything is None else everything.misfit(X)
     return Located(
         given, X, rmse, determination, component, chirality, account.result, account.n_iter, account.story,
         findings + unmet, joined,
@@ -200,23 +215,18 @@ def _check_start(init: Any, shape: tuple[int, int]) -> Array:
 
 def reflect_through(X: Array, places: Array) -> Array:
     """Return X reflected in a hyperplane through the places; X itself where they span the space."""
-    if spans_space(places):
-        return X
-    center = places.mean(axis=0)
-    _, _, axes = np.linalg.svd(places - center)
-    reflected: Array = X - 2 * np.outer((X - center) @ axes[-1], axes[-1])
+    reflected: Array = X if spans_space(places) else mirror_images(X, places)[0]
     return reflected
 
 
 def arrange(X: Array, component: Labels, fixed: NDArray[np.bool_], gap: float) -> Array:
     """Return X with every component that is not ``fixed`` centred, on its principal axes, and apart from the others."""
     X = X.copy()
-    n_components = len(fixed)
     members = np.split(np.argsort(component, kind="stable"), np.cumsum(np.bincount(component))[:-1])
     for points, stays in zip(members, fixed, strict=True):
         if not stays:
             X[points] = turn_to_principal_axes(X[points])
-    if n_components == 1:
+    if len(fixed) == 1:
         return X
     if not fixed.any():
         X = place_apart(X, component, gap=gap)
@@ -337,7 +347,9 @@ def locate_complete(D: Array, settings: Settings) -> Located:
     n, rank = len(D), settings.n_components
     targets = None if settings.align_to is None else check_targets(settings.align_to, n, rank)
     simplices = None if settings.signs is None else check_signs(settings.signs, n, rank)
-    data = _sample(D, rank)
+    pairs = random_pairs(n, min(1.0, _SAMPLED / (n - 1)), random_state=0)
+    d = np.asarray(D[pairs[:, 0], pairs[:, 1]], dtype=np.float64)
+    data = Measurements(n, pairs, d, d, d, None)
     some = Component.of_all(data, settings.noise, None)
     loss = CompleteDistances(D)
     start = classical_mds(D, rank, random_state=0)
@@ -356,13 +368,6 @@ def locate_complete(D: Array, settings: Settings) -> Located:
         data, X, _complete_rmse(D, X), all_fixed, component, chirality, result, max(1, result.n_iter), story,
         findings + unmet,
     )  # fmt: skip
-
-
-def _sample(D: Array, rank: int) -> Measurements:
-    """Return some pairs of a complete matrix, drawn at random."""
-    pairs = random_pairs(len(D), min(1.0, _SAMPLED / (len(D) - 1)), random_state=0)
-    d = np.asarray(D[pairs[:, 0], pairs[:, 1]], dtype=np.float64)
-    return Measurements(len(D), pairs, d, d, d, None, np.empty(0, dtype=np.int64), np.empty((0, rank)))
 
 
 def _complete_rmse(D: Array, X: Array) -> float:

@@ -412,9 +412,9 @@ def iterated_or_factorised(iterate: Solve, factors: Callable[[], Solve] | None) 
 
 
 def symmetric_inverse(A: Any) -> Solve:
-    """Return a solver for the symmetric, possibly indefinite ``A`` plus a tiny shift, or for its square plus one.
+    """Return a solver for the symmetric ``A`` plus a tiny shift, by iteration only where it is positive semidefinite.
 
-    Both blow up the null space of ``A``, which is all that inverse iteration asks.
+    That blows up the null space of ``A``, which is all that inverse iteration asks.
     """
     size = A.shape[0]
     scale = float(np.abs(A).sum(axis=1).max(initial=1e-300))
@@ -426,23 +426,15 @@ def symmetric_inverse(A: Any) -> Solve:
     if cheap or size <= DENSE_LIMIT:
         return factors(dense=not cheap)
     diagonal = A.diagonal()[:, None]
-    squares = np.asarray((A * A).sum(axis=1)).reshape(-1, 1) + 1e-7 * scale**2
 
-    def plain(Z: Array) -> Array:
+    def shifted(Z: Array) -> Array:
         product: Array = A @ Z + 1e-7 * scale * Z
         return product
 
-    def squared(Z: Array) -> Array:
-        product: Array = A @ (A @ Z) + 1e-7 * scale**2 * Z
-        return product
-
     def iterate(B: Array) -> Array:
-        try:
-            if diagonal.min() <= 0:
-                raise Undecided("not positive semidefinite")
-            return preconditioned_cg(plain, lambda Z: Z / diagonal, B, tol=1e-8, max_iter=1000)
-        except Undecided:
-            return preconditioned_cg(squared, lambda Z: Z / squares, B, tol=1e-8, max_iter=1000)
+        if diagonal.min() <= 0:
+            raise Undecided("not positive semidefinite")
+        return preconditioned_cg(shifted, lambda Z: Z / diagonal, B, tol=1e-8, max_iter=1000)
 
     return iterated_or_factorised(iterate, factors if elimination_is_cheap(A, 1, budget=FEASIBLE) else None)
 

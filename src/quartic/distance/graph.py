@@ -12,6 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from quartic.losses.pairs.input import check_pairs, refuse_self_pairs
+
 Indices: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -21,22 +23,8 @@ def check_indices(pairs: Any, n_points: int) -> Indices:
     pairs = np.asarray(pairs)
     if pairs.size == 0:
         return np.empty((0, 2), dtype=np.int64)
-    if pairs.ndim != 2 or pairs.shape[1] != 2:
-        raise ValueError(f"pairs must have shape (m, 2), one row of two point indices per distance, got {pairs.shape}")
-    if pairs.dtype.kind not in "iu":
-        raise TypeError(f"pairs must hold integers (point indices), got dtype {pairs.dtype}; use pairs.astype(int)")
-    checked: Indices = pairs.astype(np.int64, copy=False)
-    outside = (checked < 0) | (checked >= n_points)
-    if outside.any():
-        row = int(np.flatnonzero(outside.any(axis=1))[0])
-        raise ValueError(
-            f"pairs[{row}] = {tuple(pairs[row].tolist())} names a point outside 0..{n_points - 1}; "
-            "indices start at 0, and n_points must cover them all"
-        )
-    loops = pairs[:, 0] == pairs[:, 1]
-    if loops.any():
-        row = int(np.flatnonzero(loops)[0])
-        raise ValueError(f"pairs[{row}] joins point {int(pairs[row, 0])} to itself; leave such pairs out")
+    checked: Indices = check_pairs(pairs, np.zeros(len(pairs)), n_points, None, "distances")[0]
+    refuse_self_pairs(checked)
     return checked
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from quartic.arrays import Array
 from quartic.core.result import Result
 from quartic.distance.component import Component, Search
-from quartic.distance.cuts import FLAT
+from quartic.distance.cuts import is_flat
 from quartic.distance.findings import DistanceWarning, UndeterminedWarning, mark
 from quartic.distance.graph import Indices, PairGraph, find_clique
 from quartic.distance.noise import take_damped_steps
@@ -28,9 +28,9 @@ _STEPS, _LOOSE, _WELL_LINKED = 100, 1e-5, 1e-3
 def start_from_paths(search: Search, rank: int, n_landmarks: int | None = LANDMARKS) -> Array:
     """Return multidimensional scaling of shortest paths, from landmarks or between all points, rescaled."""
     component = search.component
-    if n_landmarks is None and component.n > _ALL_PATHS:
+    if n_landmarks is None and component.n_points > _ALL_PATHS:
         n_landmarks = LANDMARKS
-    known = component.pairs[component.links], component.guess[component.links], component.n
+    known = component.pairs[component.linked], component.guess[component.linked], component.n_points
     X = shortest_path_start(*known, rank, search.generator, n_landmarks=n_landmarks)
     return component.loss.best_scale(search.usable(X))
 
@@ -38,7 +38,7 @@ def start_from_paths(search: Search, rank: int, n_landmarks: int | None = LANDMA
 def start_from_eigenmap(search: Search, rank: int) -> Array:
     """Return the smoothest functions on the graph, fitted to the distances, rescaled."""
     component = search.component
-    known = component.pairs[component.links], component.guess[component.links], component.n
+    known = component.pairs[component.linked], component.guess[component.linked], component.n_points
     X = eigenmap_start(*known, rank, search.generator)
     return component.loss.best_scale(search.usable(X))
 
@@ -83,7 +83,7 @@ def escape(search: Search, rounds: int, patience: int) -> int:
         if search.done() or idle >= patience:
             return k
         spread, steps = (0.3, 0.1, 1.0)[k // 2 % 3] * search.component.size, 20 if k % 2 == 0 else 60
-        shake = spread * search.generator.standard_normal((search.component.n, 1 + k % 2))
+        shake = spread * search.generator.standard_normal((search.component.n_points, 1 + k % 2))
         lifted = search.run(np.hstack([search.X, shake]), tol=1e-6, max_iter=steps)
         helped = search.offer(search.run(search.flatten(lifted.X, search.effort.n_components)))
         idle = 0 if helped else idle + 1
@@ -96,7 +96,7 @@ def place_points_anew(search: Search) -> int:
     bad = np.unique(component.pairs[component.outliers(errors)])
     if len(bad) == 0:
         return 0
-    misfit = np.bincount(component.pairs.ravel(), np.repeat(errors**2, 2), component.n)
+    misfit = np.bincount(component.pairs.ravel(), np.repeat(errors**2, 2), component.n_points)
     moved = 0
     for i in bad[np.argsort(-misfit[bad])][:_MOST_POINTS]:
         place = find_place(component, X, int(i), search.generator)
@@ -137,14 +137,14 @@ def places_to_try(x: Array, Y: Array, d: Array, generator: np.random.Generator) 
     right = 0.5 * (np.sum(Y**2, axis=1) - d**2)
     linear = np.linalg.lstsq(Y - center, right - right.mean(), rcond=1e-6)[0]
     drawn = center + float(d.mean()) * generator.standard_normal((2, len(x)))
-    return np.vstack([linear, mirror_images(x, Y), drawn])
+    return np.vstack([linear, mirror_images(x[None], Y)[:, 0], drawn])
 
 
 def mirror_images(x: Array, Y: Array) -> Array:
-    """Return x reflected in each of the planes through the centre of Y along its principal axes."""
+    """Return points x reflected in each of the planes through the centre of Y along its principal axes: (d, …, d)."""
     center = Y.mean(axis=0)
     _, axes = np.linalg.eigh((Y - center).T @ (Y - center))
-    images: Array = x - 2 * ((x - center) @ axes)[:, None] * axes.T
+    images: Array = x - 2 * ((x - center) @ axes).T[..., None] * axes.T[:, None]
     return images
 
 
@@ -168,7 +168,7 @@ def shake_pieces(search: Search, patience: int | None = None) -> int:
     """Reflect, scatter or lift small pieces where the fit is bad, again and again; return how often that helped."""
     component, generator = search.component, search.generator
     if patience is None:
-        patience = int(np.clip(_PATIENCE * 250 / component.n, _FEWEST, _PATIENCE))
+        patience = int(np.clip(_PATIENCE * 250 / component.n_points, _FEWEST, _PATIENCE))
     idle = helped = 0
     for _ in range(_MOST_SHAKES):
         if search.done() or idle >= patience:
@@ -176,7 +176,7 @@ def shake_pieces(search: Search, patience: int | None = None) -> int:
         best = search.X
         errors = np.abs(component.that_count(search.errors)) ** generator.integers(1, 3)
         pair = component.pairs[generator.choice(len(errors), p=errors / errors.sum())]
-        size = 1 + int(np.exp(generator.uniform(0, np.log(max(component.n / 2, 2)))))
+        size = 1 + int(np.exp(generator.uniform(0, np.log(max(component.n_points / 2, 2)))))
         piece = _ball(component, int(pair[generator.integers(2)]), size, generator)
         found = _shake(search, best.copy(), piece, search.best_objective)
         idle += 1
@@ -208,10 +208,8 @@ def _reflect(component: Component, X: Array, piece: NDArray[np.int64], generator
     around = np.unique(np.concatenate([A.indices[A.indptr[i] : A.indptr[i + 1]] for i in piece]))
     around = np.setdiff1d(around, piece)
     Y = X[around if len(around) > 1 else piece]
-    center = Y.mean(axis=0)
-    _, axes = np.linalg.eigh((Y - center).T @ (Y - center))
-    axis = axes[:, int(generator.integers(X.shape[1])) if generator.random() < 0.5 else 0]
-    mirrored: Array = X[piece] - 2 * np.outer((X[piece] - center) @ axis, axis)
+    plane = int(generator.integers(X.shape[1])) if generator.random() < 0.5 else 0
+    mirrored: Array = mirror_images(X[piece], Y)[plane]
     return mirrored
 
 
@@ -246,13 +244,13 @@ def build_up(search: Search) -> bool:
     component, generator, d = search.component, search.generator, search.effort.n_components
     before = search.best_objective
     order, near = _order(component, d, generator)
-    if len(order) < component.n:
+    if len(order) < component.n_points:
         return False
     first = order[: d + 1]
-    X: Array = np.zeros((1, component.n, d))
+    X: Array = np.zeros((1, component.n_points, d))
     misfit: Array = np.zeros(1)
     X[0, first] = classical_mds(_distances_among(component, first), d)
-    for k in range(d + 1, component.n):
+    for k in range(d + 1, component.n_points):
         if search.effort.spent():
             return False
         X, misfit = _branch(component, X, misfit, order[k], near[k], generator)
@@ -269,9 +267,11 @@ def _order(component: Component, d: int, generator: np.random.Generator) -> tupl
     A = component.adjacency
     width = np.minimum(component.upper, 10 * component.size) - component.lower
     worth = component.size / (component.size + 5 * width)
-    graph = PairGraph.from_pairs(component.pairs[component.links], component.n)
-    everyone = np.ones(component.n, dtype=bool)
-    seeds = [find_clique(graph, int(v), d + 1, everyone, generator) for v in generator.permutation(component.n)[:20]]
+    graph = PairGraph.from_pairs(component.pairs[component.linked], component.n_points)
+    everyone = np.ones(component.n_points, dtype=bool)
+    seeds = [
+        find_clique(graph, int(v), d + 1, everyone, generator) for v in generator.permutation(component.n_points)[:20]
+    ]
     cliques = [seed for seed in seeds if seed is not None]
     if not cliques:
         return np.empty(0, dtype=np.int64), []
@@ -281,8 +281,8 @@ def _order(component: Component, d: int, generator: np.random.Generator) -> tupl
 
     order = max(cliques, key=tightness).tolist()
     near: list[Indices] = [np.empty(0, dtype=np.int64)] * len(order)
-    score, placed = np.zeros(component.n), np.zeros(component.n, dtype=bool)
-    for k in range(component.n):
+    score, placed = np.zeros(component.n_points), np.zeros(component.n_points, dtype=bool)
+    for k in range(component.n_points):
         v = order[k]
         placed[v] = True
         row = slice(A.indptr[v], A.indptr[v + 1])
@@ -347,8 +347,8 @@ def _repair(search: Search, X: Array, misfit: Array, placed: Indices) -> tuple[A
 
 # -- points added to an answer: each is placed from its distances to points that stay where they are -------------------
 
-# Distances agree with a place where they differ by this share of the largest.
-_AGREES = 1e-6
+# Distances agree with a place where they differ by this share of the largest; neighbours so thin leave a mirror image.
+_AGREES, _FLAT = 1e-6, 1e-4
 
 
 def place_new_points(
@@ -388,10 +388,11 @@ def place_new_points(
         middle = (low + np.where(np.isinf(high), low, high)) / 2
         guess = np.where(np.isnan(d[known]), middle, d[known])
         starts = places_to_try(Y.mean(axis=0), Y, guess, np.random.default_rng(0))
-        tries = np.vstack([starts, *(mirror_images(start, Y) for start in starts)])
+        tries = np.vstack([starts, *mirror_images(starts, Y)])
         x, misfit = fit_places(tries, Y, low, high, steps=25)
         X[k] = x[misfit.argmin()]
-        if _is_open(Y[low == high], X[k]):
+        near = Y[low == high]
+        if is_flat(near, np.vstack([near, X[k]]), _FLAT):
             open_ones.append(k)
     if not open_ones:
         return X, []
@@ -400,16 +401,6 @@ def place_new_points(
     return X, [
         UndeterminedWarning(f"{len(open_ones):,} of {m:,} new points have {few}: {shown}; they may sit elsewhere")
     ]
-
-
-def _is_open(Y: Array, x: Array) -> bool:
-    """Tell whether exact distances to Y leave the point x a mirror image."""
-    if len(Y) <= Y.shape[1]:
-        return True
-    center = Y.mean(axis=0)
-    extent = np.linalg.svd(Y - center, compute_uv=False)[-1] / np.sqrt(len(Y))
-    reach = np.sqrt(np.mean(np.sum((x - Y) ** 2, axis=1)))
-    return bool(extent <= 1e-3 * FLAT * reach)
 
 
 def _dense_row_reader(given: Any, shape: tuple[int, int], name: str) -> Any:

@@ -45,8 +45,8 @@ _Solved: TypeAlias = tuple[Indices, Array, int, int]
 def start_from_patches(search: Search, rank: int) -> Array:
     """Return points put together from patches, in any frame."""
     component = search.component
-    graph = PairGraph.from_pairs(component.pairs[component.links], component.n)
-    point, place = ([], []) if component.anchors is None else ([component.anchors[0]], [component.anchors[1]])
+    graph = PairGraph.from_pairs(component.pairs[component.linked], component.n_points)
+    point, place = ([], []) if component.held is None else ([component.held[0]], [component.held[1]])
     for kept, Y, n_iter, n_products in _solve_all(search, _divide(search, graph)):
         point.append(kept)
         place.append(Y)
@@ -54,7 +54,7 @@ def start_from_patches(search: Search, rank: int) -> Array:
     if not point or search.effort.spent():
         return start_from_paths(search, rank)
     patch = np.repeat(np.arange(len(point)), [len(each) for each in point])
-    X = register(np.concatenate(point), patch, np.concatenate(place), component.n, _AGREE * component.size)
+    X = register(np.concatenate(point), patch, np.concatenate(place), component.n_points, _AGREE * component.size)
     X[_are_astray(component, X)] = np.nan
     return _place_rest(search, graph, X)
 
@@ -64,7 +64,7 @@ def _are_astray(component: Component, X: Array) -> Mask:
     errors = np.nan_to_num(component.errors(X))
     outlying = component.outliers(errors) & (np.abs(errors) > _ASTRAY * component.size)
     pairs, counted = component.pairs.ravel(), np.repeat(outlying, 2)
-    wrong, of = (np.bincount(pairs, weights, component.n) for weights in (counted, None))
+    wrong, of = (np.bincount(pairs, weights, component.n_points) for weights in (counted, None))
     astray: Mask = wrong > 0.5 * of
     return astray
 
@@ -108,7 +108,7 @@ def _solve_all(search: Search, patches: Iterator[tuple[Indices, Component, int]]
     """
     lean = replace(search.effort, init="auto", align_to=None, signs=None, random_state=None)  # each process is sent it
     effort = replace(lean, tol=max(_TOL, search.effort.tol), verbose=False, device=None)
-    if effort.n_jobs in (None, 1) or search.component.n < _IN_PROCESSES:
+    if effort.n_jobs in (None, 1) or search.component.n_points < _IN_PROCESSES:
         return (_solve(effort, *patch) for patch in patches)
     workers = Parallel(n_jobs=effort.n_jobs, return_as="generator")
     solved: Iterator[_Solved] = workers(delayed(_solve)(effort, *patch) for patch in patches)

@@ -17,9 +17,8 @@ from quartic.arrays.threads import limited_to, share_of
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result, Status
-from quartic.distance.component import OUTLIER, Component, Search, Settings, Step, add_anchor_pairs, finish, spans_space
+from quartic.distance.component import OUTLIER, Component, Search, Settings, Step, add_anchor_pairs, spans_space
 from quartic.distance.cuts import Cut, OtherSide, compare_answers, find_cuts
-from quartic.distance.data import Measurements
 from quartic.distance.determination import MOVED
 from quartic.distance.graph import is_local
 from quartic.distance.moves import (
@@ -116,13 +115,13 @@ def search_component(component: Component, init: Any, effort: Settings, generato
                 search.offer(kept)
             if effort.spent():
                 break
-            if not doubts and (search.done() or component.n > _LARGE):
+            if not doubts and (search.done() or component.n_points > _LARGE):
                 break
             if not doubts and not component.bounded and _is_settled(search, ends):
                 break
             kept = search.best
     else:
-        if auto and component.n <= _SHAKEN:
+        if auto and component.n_points <= _SHAKEN:
             _try_harder(search)
     _polish(search)
     sides = _other_sides(search)
@@ -135,8 +134,10 @@ def search_component(component: Component, init: Any, effort: Settings, generato
     met = weighted is component and search.is_met()  # which the loss may tell alone
     explained = search.settled or met or search.is_explained()
     if explained is None:  # of so many points a local minimum has outliers, which were looked for
-        explained = component.n > _LARGE
-    result = finish(search, time.perf_counter() - began)
+        explained = component.n_points > _LARGE
+    assert search.best is not None
+    n_iter, n_products, seconds = search.n_iter, search.n_products, time.perf_counter() - began
+    result = replace(search.best, n_iter=n_iter, n_products=n_products, time=seconds)
     sides += _other_answers(search, answers)
     return Found(result, search.steps, explained or component.bounded, sides, search.in_place)
 
@@ -154,7 +155,7 @@ def _start_from_sample(search: Search, rank: int) -> Array:
 
 
 def _start_lifted(search: Search, rank: int) -> Array:
-    landmarks = LANDMARKS if search.component.n > 1000 else None
+    landmarks = LANDMARKS if search.component.n_points > 1000 else None
     return start_relaxed(search, rank, start_from_paths(search, rank + 2, landmarks))
 
 
@@ -175,11 +176,11 @@ def _order_starts(search: Search) -> list[str]:
     order = ["sampled", "relaxed", "landmark", "lifted"]
     if _is_local(component, search.generator):
         order = ["landmark", "lifted", "eigenmap", "relaxed"]
-        if component.n > _IN_PATCHES:
-            order[:1] = ["patches"] if component.n > _PATCHED else ["landmark", "patches"]
+        if component.n_points > _IN_PATCHES:
+            order[:1] = ["patches"] if component.n_points > _PATCHED else ["landmark", "patches"]
     if component.bounded:  # building up does more for bounds than other starts
         return order[:1]
-    if component.n <= _SMALL:  # a start costs next to nothing here
+    if component.n_points <= _SMALL:  # a start costs next to nothing here
         order += ["random", "relaxed"] * 4
     return order
 
@@ -211,7 +212,7 @@ def _is_found_again(search: Search) -> bool:
     lowest, a point or a piece reflected, there are cheaper ways out than through more dimensions.
     """
     component, rank = search.component, search.effort.n_components
-    if component.core is None or component.bounded or component.n <= _SMALL or search.done():
+    if component.core is None or component.bounded or component.n_points <= _SMALL or search.done():
         return False
     if component.are_suspect(search.errors):
         return False
@@ -234,8 +235,8 @@ def _is_settled(search: Search, ends: list[float]) -> bool:
     explained = search.is_explained()
     if explained is None:
         again = sum(end <= _SAME * search.best_objective for end in ends)
-        explained = again >= (3 if component.n <= _SMALL else 2)
-        if explained and component.n <= _SMALL and shake_pieces(search, _DOUBTS):
+        explained = again >= (3 if component.n_points <= _SMALL else 2)
+        if explained and component.n_points <= _SMALL and shake_pieces(search, _DOUBTS):
             return search.done()  # they ended alike in a local minimum
     if explained and _turn_over(search):
         return search.done() or search.is_explained() is True
@@ -250,11 +251,11 @@ def _keep_doubtful(search: Search, answers: list[Array]) -> bool:
     rounded. Where one is found that meets all to round-off, the ``answers`` kept so far are none. Within noise that is
     known few distances may be met in several ways, of which none is better.
     """
-    component = search.component
-    if component.n > _FOLDED or component.bounded or component.core is not None or search.effort.solver != "auto":
+    component, auto = search.component, search.effort.solver == "auto"
+    if not auto or component.bounded or component.core is not None or component.n_points > _FOLDED:
         return False
     if component.noise is not None and not search.is_met():
-        if component.n <= _SMALL and search.is_explained():
+        if component.n_points <= _SMALL and search.is_explained():
             answers.append(search.X)
     elif search.is_met():
         _polish(search)
@@ -267,7 +268,7 @@ def _keep_doubtful(search: Search, answers: list[Array]) -> bool:
 def _flat_cuts(search: Search) -> list[Cut]:
     """Return the cuts that are worth a run, the flattest first."""
     component = search.component
-    if component.n > _SHAKEN:
+    if component.n_points > _SHAKEN:
         return []
     if search.cuts[0] is not search.best:
         none = search.stands_in_place()
@@ -284,8 +285,9 @@ def _turn_over(search: Search) -> bool:
         for cut in _flat_cuts(search):
             if search.effort.spent():
                 return helped
-            search.offer(search.run(cut.reflect(search.X), max_iter=200, beat=before))
-            if search.best_objective < _LOWER * before:
+            found = search.run(cut.reflect(search.X), max_iter=200, beat=before)
+            if found.objective < _LOWER * before:
+                search.offer(found if found.success else search.run(found.X))  # it may have been given up early
                 helped = True
                 break
         else:
@@ -300,7 +302,7 @@ def _other_sides(search: Search) -> list[OtherSide]:
     component = search.component
     if component.bounded or search.best is None or search.effort.spent():
         return []
-    freedom = max(len(component.pairs) - search.effort.n_components * component.n, 1)
+    freedom = max(len(component.pairs) - search.effort.n_components * component.n_points, 1)
     likely = 1 + _LIKELY / freedom  # RSS + c σ², with σ² = RSS / freedom; of squares and of distances, as either may be
     sides = []
     for cut in _flat_cuts(search):
@@ -318,7 +320,7 @@ def _other_sides(search: Search) -> list[OtherSide]:
 def _other_answers(search: Search, answers: list[Array]) -> list[OtherSide]:
     """Return the answers that others starts led to; of those that noise leaves, where some points are elsewhere."""
     component, noise = search.component, search.component.noise
-    everyone, no_one = np.arange(component.n), np.empty(0, dtype=np.int64)
+    everyone, no_one = np.arange(component.n_points), np.empty(0, dtype=np.int64)
     sides = [OtherSide(everyone, no_one, places) for places in answers]
     if noise is None:
         return sides
@@ -340,7 +342,7 @@ def _polish(search: Search) -> None:
     if search.best is None or not search.done() or search.effort.spent():
         return
     search.lie_flat()
-    before, steps = search.best, _LAST_STEPS if search.component.n > _SHAKEN else 4 * _LAST_STEPS
+    before, steps = search.best, _LAST_STEPS if search.component.n_points > _SHAKEN else 4 * _LAST_STEPS
     after = search.run(search.X, tol=0.0, max_iter=steps)
     if before.success and not after.success:  # it had converged, to the tolerance asked for
         after = replace(after, status=before.status, message=before.message)
@@ -349,7 +351,7 @@ def _polish(search: Search) -> None:
 
 def _improve(search: Search, rounds: int) -> None:
     """Leave the local minimum by way of more dimensions, then point by point."""
-    large = search.component.n > _LARGE
+    large = search.component.n_points > _LARGE
     if search.done() or (large and not search.component.are_suspect(search.errors)):
         return
     approach(search)
@@ -364,15 +366,14 @@ def _improve(search: Search, rounds: int) -> None:
 
 
 def search_all(
-    whole: Component, data: Measurements, label: NDArray[np.int64], settings: Settings,
-    generator: np.random.Generator,
-) -> tuple[Array, Account]:  # fmt: skip
+    whole: Component, label: NDArray[np.int64], settings: Settings, generator: np.random.Generator
+) -> tuple[Array, Account]:
     """Return points, each component in a frame of its own, and what was done."""
-    X: Array = np.zeros((data.n_points, settings.n_components))
+    X: Array = np.zeros((whole.n_points, settings.n_components))
     results: list[Result] = []
-    account = Account(None, 0, [], np.zeros(data.n_points, dtype=bool), [])  # type: ignore[arg-type]
+    account = Account(None, 0, [], np.zeros(whole.n_points, dtype=bool), [])  # type: ignore[arg-type]
     several = isinstance(settings.init, str) and settings.n_init > 1
-    for c, points, component in _components(whole, data, label):
+    for c, points, component in _components(whole, label):
         init = settings.init if isinstance(settings.init, str) else settings.init[points]
         if several:
             found = _search_repeatedly(component, settings, generator)
@@ -394,21 +395,19 @@ def search_all(
     return X, account
 
 
-def _components(
-    whole: Component, data: Measurements, label: NDArray[np.int64]
-) -> Iterator[tuple[int, NDArray[np.int64], Component]]:
+def _components(whole: Component, label: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64], Component]]:
     """Yield the components of two points and more: number, points and data."""
     held = None
-    if len(data.anchors) > 1:
-        if whole.n <= _PATCHED or not _is_local(whole, np.random.default_rng(0)):
-            whole = add_anchor_pairs(whole, data)
-        elif spans_space(data.places):  # links between anchors far apart would spoil a local graph: they are held
-            held = data.anchors, data.places
+    if len(whole.anchors) > 1:
+        if whole.n_points <= _PATCHED or not _is_local(whole, np.random.default_rng(0)):
+            whole = add_anchor_pairs(whole)
+        elif spans_space(whole.places):  # links between anchors far apart would spoil a local graph: they are held
+            held = whole.anchors, whole.places
     if not label.any():
-        yield 0, np.arange(whole.n), whole if held is None else replace(whole, anchors=held)
+        yield 0, np.arange(whole.n_points), whole if held is None else replace(whole, held=held)
         return
     members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
-    number = np.empty(whole.n, dtype=np.int64)
+    number = np.empty(whole.n_points, dtype=np.int64)
     owner = label[whole.pairs[:, 0]]
     inside_one = owner == label[whole.pairs[:, 1]]  # a lower bound may keep two components apart
     for c, points in enumerate(members):
@@ -416,7 +415,7 @@ def _components(
             number[points] = np.arange(len(points))
             component = whole.with_pairs(np.flatnonzero(inside_one & (owner == c)), number, len(points))
             if held is not None and c == label[held[0][0]]:
-                component = replace(component, anchors=(number[held[0]], held[1]))
+                component = replace(component, held=(number[held[0]], held[1]))
             yield c, points, component
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from quartic.arrays import Array, RandomState, check_count, random_generator
 from quartic.compiled.flags import FLAGS, njit
+from quartic.core.units import exponent, shifted
 from quartic.graphs import as_adjacency
 from quartic.losses.pairs.input import check_pairs, refuse_self_pairs
 from quartic.sdp.problem import SDP, LowRank
@@ -217,8 +219,11 @@ def complete_matrix(
     >>> found.matrix.round(2).tolist()
     [[1.0, 1.0], [1.0, 1.0]]
     """
-    places = np.asarray(entries, np.int64).reshape(-1, 2)
+    given = np.asarray(entries).reshape(-1, 2)
+    places = given.astype(np.int64)
     b = np.asarray(values, np.float64).ravel()
+    if (places != given).any() or not np.isfinite(b).all():
+        raise ValueError("entries must be whole numbers, rows and columns, and values must be finite")
     rows, columns = int(shape[0]), int(shape[1])
     if len(places) != len(b):
         raise ValueError(f"there are {len(places)} entries and {len(b)} values")
@@ -249,7 +254,7 @@ class Localisation:
     Attributes
     ----------
     points : array (n, d)
-        The leading d coordinates of the relaxation's points, centred.
+        The leading d coordinates of the relaxation's points; each component that distances link is centred.
     bound : float
         No points, in any dimension, have a smaller Σ w \\|‖x_i − x_j‖² − d²\\|.
     misfit : float
@@ -308,14 +313,21 @@ def localise(
     check_count(dimension, "dimension")
     where, lengths, weights, n = check_pairs(pairs, distances, n_points, weights, "distances")
     refuse_self_pairs(where)
-    squared, m = np.square(lengths, dtype=np.float64), len(where)
+    power = exponent(lengths) or 0  # errors are told from those that do not matter by comparing them with one
+    squared, m = np.square(shifted(lengths.astype(np.float64), -power)), len(where)
     w = np.ones(m) if weights is None else weights
     A: list[Any] = []
     for k, (i, j) in enumerate(where.tolist()):
         A.append([[(i, i, 1.0), (j, j, 1.0), (i, j, -1.0)], [(k, k, 1.0), (m + k, m + k, -1.0)]])
-    A.append([LowRank(np.ones(n)), None])  # centred
-    problem = SDP([None, np.r_[w, w]], A, np.r_[squared, 0.0], blocks=[n, -2 * m])
+    graph = sparse.coo_array((np.ones(m), where.T), shape=(n, n))
+    count, component = connected_components(graph, directed=False)
+    A += [[LowRank(component == k), None] for k in range(count)]  # centred: nothing else holds them where they are
+    problem = SDP([None, np.r_[w, w]], A, np.r_[squared, np.zeros(count)], blocks=[n, -2 * m])
     result = solve_sdp(problem, tol=tol, **options)
+    result = replace(
+        result, X=[shifted(result.X[0], power), shifted(result.X[1], 2 * power)],
+        primal=shifted(result.primal, 2 * power), dual=shifted(result.dual, 2 * power),
+    )  # fmt: skip
     U, sizes, _ = np.linalg.svd(result.X[0], full_matrices=False)
     wanted = int(np.count_nonzero(sizes > 1e-3 * sizes[0])) if len(sizes) else 0
     d = min(dimension, len(sizes))

@@ -134,7 +134,8 @@ class _Scaled:
         self.blocks, singles = [], []
         for rows, chosen in zip(problem.rows_of_components, by_owner, strict=False):
             if len(rows) > 1:
-                self.blocks.append(_Block.of(problem, rows, c, columns, np.sort(chosen)))
+                block = _Block.of(problem, rows, c, columns, np.sort(chosen))
+                self.blocks += [block] if block.n else []  # where the constraints say Y = 0 there is nothing to find
             elif len(chosen):  # a row that nothing looks at is zero
                 singles.append((rows[0], chosen[0]))
         self.lp_rows, at = np.array(singles, np.int64).reshape(-1, 2).T

@@ -260,6 +260,7 @@ class SDP:
                 columns += [(own, u) for u in eigenvectors.T[eigenvalues > 1e-10 * eigenvalues[-1]]]
             for t in places[vector] - P:
                 part = slice(self.B.indptr[t], self.B.indptr[t + 1])
+                definite &= bool(sizes[self.components[self.B.indices[part]]].min(initial=2) > 1)
                 columns.append((self.B.indices[part], self.B.data[part]))
             for own, u in columns if definite else []:
                 owner = int(self.components[own[0]])

@@ -180,8 +180,13 @@ def solve_sdp(
     if np.dtype(dtype) != precision:
         raise ValueError(f"dtype must be float64 or float32, got {dtype!r}")
     place = device_for(device)
-    space = HOST if place is None else _on(place, problem, method)
-    method = method if space is HOST else "low-rank"
+    space: Space = HOST
+    if place is not None:
+        if method == "interior" or problem.operators:
+            raise ValueError(f"device = {device!r} is for the low-rank method, and for programmes without operators")
+        from quartic.arrays.space_torch import DeviceSpace
+
+        space, method = DeviceSpace(place), "low-rank"
     with one_blas_thread():
         started = solving_time()
         generator = random_generator(random_state)
@@ -216,15 +221,6 @@ def solve_sdp(
         run = SDPRun(callback, checkpoint, problem, chosen, tol, max_iter, max_time, started)
         begin = factored if chosen == "low-rank" else lambda start: interior(whole, active, tol, start)
         return _judge(run, run.go(begin, verbose), bounds)
-
-
-def _on(device: Any, problem: SDP, method: str) -> Space:
-    """Return the space of a device, or say why the programme cannot be solved there."""
-    if method == "interior" or problem.operators:
-        raise ValueError(f"device = {str(device)!r} is for the low-rank method, and for programmes without operators")
-    from quartic.arrays.space_torch import DeviceSpace
-
-    return DeviceSpace(device)
 
 
 def _choose(problem: SDP, active: Array) -> str:
