@@ -172,11 +172,12 @@ class Cell:
     def smalls(self) -> Sequence[Cell]:
         """What methods are run on, so that all is compiled when they are timed; of a game it depends on the data.
 
-        Of the small helices the second has pairs enough for a core, the third for chunks of rows.
+        Of the small helices the second has pairs enough for a core, the third for chunks of rows. The small graph has
+        too many rows for the sweeps that `auto` makes over few.
         """
         if self.is_helix:
             return Cell.helix(60, 0.5), Cell.helix(300, 1.0), Cell.helix(1000, 0.2)
-        return (self if self.begin else Cell("planted-120-3", 3).load(),)
+        return (self if self.begin else Cell("planted-200-3", 3).load(),)
 
     def random(self, seed: int) -> Array:
         """Return the paper's random start, at which ε refers to stationarity, whatever start is then used."""
