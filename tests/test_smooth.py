@@ -197,6 +197,12 @@ def check_differentiated(make):
         assert result.objective == pytest.approx(best, rel=1e-8)
 
 
+def test_a_start_says_how_many_rows_there_are():
+    """auto, too, asks for the number of rows only where it matters."""
+    loss = Smooth(lambda X: 0.5 * ((X @ X.T - M) ** 2).sum(), lambda X: 2 * (X @ X.T - M) @ X)
+    assert minimize(Problem(loss), np.random.default_rng(0).standard_normal((N, 2)), tol=1e-6).success
+
+
 def test_torch_functions_need_no_gradient():
     torch = pytest.importorskip("torch", reason="torch is not installed")
     data = torch.tensor(M)

@@ -112,7 +112,8 @@ def _automatic(problem: Problem) -> Solver:
             return TrustRegion()
         scaled = loss.offers("curvature_diagonal")
         entries = loss.entries_per_row()
-        if loss.n_points <= _FEW and CoordinateDescent.requires.unmet(problem) is None and loss.share_of_zeros() > 0.5:
+        few = CoordinateDescent.requires.unmet(problem) is None and loss.n_points <= _FEW
+        if few and loss.share_of_zeros() > 0.5:
             return CoordinateDescent()
         dense = loss.offers("entries") and loss.offers("on_host") and entries == loss.n_points
         costly = entries is None or entries > (_MANY_DENSE if dense else _MANY)
