@@ -1,5 +1,6 @@
 """What comes after a fit, and before it: new nodes, known labels and links, nodes in several clusters."""
 
+import math
 import pickle
 
 import numpy as np
@@ -228,6 +229,51 @@ def test_a_full_y_is_ignored_and_a_wrong_one_refused():
             SymNMF(4).fit(A, must_link=links)
     with pytest.raises(TypeError, match="without weights"):
         SymNMF(4).fit(A, cannot_link=[(0, 1)], weights=A)
+
+
+@pytest.mark.parametrize("unknown", [-1, math.nan, None])
+@pytest.mark.parametrize("dtype", [np.float32, float, object])
+def test_labels_may_be_floats_or_objects(dtype, unknown):
+    """A column of a frame is of floats as soon as a label is missing in it."""
+    known = np.arange(360) % 7 == 0
+    expected = SymNMF(4, normalize=None, **SEED).fit(A, np.where(known, LABELS, -1))
+    y = np.where(known, LABELS, unknown).astype(dtype)
+    model = SymNMF(4, normalize=None, **SEED).fit(A, y)
+    assert model.unmet_ is not None
+    np.testing.assert_array_equal(model.embedding_, expected.embedding_)
+    with pytest.raises(ValueError, match="for each of the 360 nodes"):
+        SymNMF(4).fit(A, y[1:])
+
+
+def test_a_y_that_is_no_labels_is_ignored_but_words_with_gaps_are_not():
+    plain = SymNMF(4, **SEED).fit(A).labels_
+    measured = np.linspace(-1, 1, 360)  # has −1, but is of no whole numbers
+    words = np.array(["north", "south", "east", "west"], dtype=object)[LABELS]
+    for y in (LABELS.astype(float), measured, words.astype(str), words):
+        np.testing.assert_array_equal(SymNMF(4, **SEED).fit(A, y).labels_, plain)
+    words[:9] = None
+    with pytest.raises(TypeError, match=r"y must number the clusters, .*pandas.factorize"):
+        SymNMF(4).fit(A, words)
+
+
+def test_links_may_name_the_nodes():
+    networkx = pytest.importorskip("networkx")
+    G = networkx.relabel_nodes(networkx.from_scipy_sparse_array(A), {i: f"p{i}" for i in range(360)})
+    links = np.random.default_rng(0).permutation(360)[:40].reshape(20, 2)
+    by_number = SymNMF(4, **SEED).fit(G, must_link=links).labels_
+    named = [(f"p{i}", f"p{j}") for i, j in links]
+    np.testing.assert_array_equal(SymNMF(4, **SEED).fit(G, must_link=named).labels_, by_number)
+    with pytest.raises(ValueError, match="must_link names 'p360', which is none of the 360 nodes; see node_names_"):
+        SymNMF(4).fit(G, must_link=[("p0", "p360")])
+    with pytest.raises(ValueError, match=r"cannot_link names 'p0', .*give node numbers: these have no names"):
+        SymNMF(4).fit(A, cannot_link=[("p0", "p33")])
+    with pytest.raises(TypeError, match=r"must_link must be pairs .* of whole node numbers, got float64"):
+        SymNMF(4).fit(A, must_link=[(0.0, 1.0)])
+
+
+def test_a_pair_cannot_belong_together_and_apart():
+    with pytest.raises(ValueError, match=r"the pair \(0, 1\) is in must_link and in cannot_link"):
+        SymNMF(4).fit(A, must_link=[(0, 1), (2, 3)], cannot_link=[(1, 0)])
 
 
 # -- several clusters -------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,38 +49,82 @@ class Known:
         }
 
 
-def read_known(y: Any, must_link: Any, cannot_link: Any, n: int, n_components: int) -> Known | None:
-    """Return what is known, None where nothing is; a ``y`` without −1 leaves nothing to find, and says nothing."""
-    labels = np.full(n, -1, dtype=np.intp)
-    given = None if y is None else np.asarray(y)
-    if given is not None and given.dtype.kind in "iu" and (given == -1).any():
-        if given.shape != (n,):
-            raise ValueError(
-                f"y must have a label for each of the {n} nodes, −1 where unknown, got shape {given.shape}"
-            )
-        if given.max() >= n_components or given.min() < -1:
-            raise ValueError(
-                f"y must be −1 or a cluster from 0 to n_components − 1 = {n_components - 1}, got "
-                f"{given.max() if given.max() >= n_components else given.min()}; choose a larger n_components"
-            )
-        labels[:] = given
-    together, apart = _pairs(must_link, "must_link", n), _pairs(cannot_link, "cannot_link", n)
+def read_known(y: Any, must_link: Any, cannot_link: Any, names: NDArray[Any], n_components: int) -> Known | None:
+    """Return what is known of the nodes with these names, None where nothing is: a full ``y`` says nothing."""
+    n = len(names)
+    labels = _partial_labels(y, n, n_components)
+    together, apart = _pairs(must_link, "must_link", names), _pairs(cannot_link, "cannot_link", names)
+    both = set(map(frozenset, together.tolist())) & set(map(frozenset, apart.tolist()))
+    if both:
+        i, j = sorted(min(both, key=sorted))
+        raise ValueError(
+            f"the pair ({names[i]}, {names[j]}) is in must_link and in cannot_link: nodes cannot belong together and "
+            "apart; leave it out of one of them"
+        )
     if (labels < 0).all() and not len(together) and not len(apart):
         return None
     return Known(labels, together, apart)
 
 
-def _pairs(given: Any, name: str, n: int) -> NDArray[np.intp]:
+def _partial_labels(y: Any, n: int, n_components: int) -> NDArray[np.intp]:
+    """Return the labels (n,), −1 where unknown; all are where ``y`` leaves nothing to find, or holds no labels."""
+    nothing = np.full(n, -1, dtype=np.intp)
+    given = nothing if y is None else np.asarray(y)
+    if given.dtype.kind == "O":
+        missing = np.array([_is_missing(value) for value in given.flat], dtype=bool).reshape(given.shape)
+        given = np.where(missing, -1, given)
+        with contextlib.suppress(TypeError, ValueError):
+            given = given.astype(np.float64)
+        if given.dtype.kind == "O" and missing.any():
+            raise TypeError(
+                f"y must number the clusters, 0 … {n_components - 1}, and be −1 where unknown, got words or objects; "
+                "pandas.factorize(y)[0] numbers them, with −1 for what is missing"
+            )
+    if given.dtype.kind == "f":
+        given = np.where(np.isnan(given), -1, given)
+    whole = given.dtype.kind in "iu" or (given.dtype.kind == "f" and (given == np.round(given)).all())
+    if not whole or not (given == -1).any():
+        return nothing
+    if given.shape != (n,):
+        raise ValueError(f"y must have a label for each of the {n} nodes, −1 where unknown, got shape {given.shape}")
+    if given.max() >= n_components or given.min() < -1:
+        raise ValueError(
+            f"y must be −1 or a cluster from 0 to n_components − 1 = {n_components - 1}, got "
+            f"{given.max() if given.max() >= n_components else given.min():g}; choose a larger n_components"
+        )
+    return given.astype(np.intp)
+
+
+def _is_missing(value: Any) -> bool:
+    """Tell whether an entry stands for nothing: None, NaN or pandas.NA, which cannot be asked whether it is itself."""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
+def _pairs(given: Any, name: str, names: NDArray[Any]) -> NDArray[np.intp]:
     if given is None or len(given) == 0:
         return np.empty((0, 2), dtype=np.intp)
-    pairs = np.asarray(given)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-        raise ValueError(f"{name} must be pairs (i, j) of node numbers, got an array of shape {pairs.shape}")
+    pairs, n = np.asarray(given), len(names)
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise ValueError(f"{name} must be pairs (i, j) of nodes, got an array of shape {pairs.shape}")
+    if pairs.dtype.kind in "UO":
+        pairs = _numbers_of(np.asarray(given, dtype=object), name, names)
+    if pairs.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be pairs (i, j) of whole node numbers, got {pairs.dtype}; use .astype(int)")
     if pairs.min() < 0 or pairs.max() >= n:
         raise ValueError(f"{name} names the node {pairs.max() if pairs.max() >= n else pairs.min()}; there are {n}")
     if (pairs[:, 0] == pairs[:, 1]).any():
         raise ValueError(f"{name} links node {int(pairs[pairs[:, 0] == pairs[:, 1]][0, 0])} with itself; leave it out")
     return pairs.astype(np.intp)
+
+
+def _numbers_of(pairs: NDArray[Any], name: str, names: NDArray[Any]) -> NDArray[np.intp]:
+    """Return pairs of names as pairs of node numbers."""
+    number = {node: k for k, node in enumerate(names.tolist())}
+    for node in pairs.flat:
+        if node not in number:
+            cure = "see node_names_" if names.dtype.kind not in "iu" else "give node numbers: these have no names"
+            raise ValueError(f"{name} names {node!r}, which is none of the {len(names)} nodes; {cure}")
+    return np.array([[number[node] for node in pair] for pair in pairs], dtype=np.intp)
 
 
 def link(M: Any, known: Known, strength: float) -> Any:

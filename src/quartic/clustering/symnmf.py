@@ -234,10 +234,10 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             AnnData object it is ``obsp["connectivities"]``, or ``obsm["X_pca"]`` as features.
         y : array of int (n,), optional
             Known labels, 0 … n_components − 1, and −1 where unknown. Column k of X is then class k. Labels given are
-            labels kept where the data allow it; ``unmet_`` tells. A y without any −1 leaves nothing unknown and is
-            ignored, as pipelines hand it to every step.
-        must_link, cannot_link : pairs of int (p, 2), optional
-            Nodes i, j that belong together, or do not.
+            labels kept where the data allow it; ``unmet_`` tells. Whole floats are labels too, and NaN is unknown. A y
+            with nothing unknown is ignored, as pipelines hand it to every step.
+        must_link, cannot_link : pairs (p, 2), optional
+            Nodes i, j that belong together, or do not: their numbers, or their names where those are words.
         strength : float, default=3
             Weight of what is known, relative to the data: see `quartic.clustering.known`.
         weights : sparse matrix (n, n), optional
@@ -304,7 +304,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         n = loss.n_points
         if self.n_components > n:
             raise ValueError(f"n_components = {self.n_components} must be at most the number of nodes, n_samples = {n}")
-        known = read_known(*given, n, self.n_components)
+        known = read_known(*given, names_of(X, n), self.n_components)
         if known is not None:
             if device is not None or weights is not None or isinstance(M, DaskMatrix):
                 raise TypeError("labels and links are for matrices in memory, without weights; leave them out")
