@@ -102,8 +102,13 @@ def share_of(n_jobs: int | None, n_runs: int) -> int | None:
     """Return how many threads each of ``n_runs`` runs may use, ``n_jobs`` being for all that go on at the same time."""
     if n_jobs is None:
         return None
-    jobs = n_jobs if n_jobs > 0 else max(1, max_threads() + 1 + n_jobs)
+    jobs = count_jobs(n_jobs)
     return max(1, jobs // max(1, min(jobs, n_runs)))
+
+
+def count_jobs(n_jobs: int) -> int:
+    """Return how many threads ``n_jobs`` stands for: −1 is all there are, −2 all but one."""
+    return n_jobs if n_jobs > 0 else max(1, max_threads() + 1 + n_jobs)
 
 
 def spread(work: Callable[[int, int], Any], n_pieces: int, multiplications: float) -> None:
@@ -142,6 +147,8 @@ def spread(work: Callable[[int, int], Any], n_pieces: int, multiplications: floa
         try:
             share()
         finally:
+            with lock:
+                taken = n_pieces  # after an error, or Ctrl-C, nobody takes a piece more
             # One that has not begun has nothing left to do. The others must end before the arrays may be touched.
             for future in futures:
                 if not future.cancel():

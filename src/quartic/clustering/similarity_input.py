@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from quartic.clustering.refinement import BlockModel, Labels
 from quartic.distributed.inputs import is_dask_array
 from quartic.graphs.inputs import features_of, is_annotated, is_graph, matrix_of, refuse_not_finite, refuse_words
 from quartic.graphs.neighbors import inverse_roots
-from quartic.graphs.normalization import MOST, choose_for_blocks, choose_normalization, refuse_negative
+from quartic.graphs.normalization import MOST, choose_for_blocks, choose_normalization, refuse_negative, walk_matrix
 from quartic.graphs.similarity import SimilarityGraph
 from quartic.losses.blocks.dask_matrix import DaskMatrix
 from quartic.losses.devices import moved, to_scipy
@@ -34,10 +35,11 @@ _CURES = {
 }
 
 
-def similarity_of(model: SymNMF, X: Any, known: bool, device: Any) -> Any:
+def similarity_of(model: SymNMF, X: Any, known: bool, device: Any, late: Callable[[], bool]) -> Any:
     """Return M, the similarity matrix of what the model's ``fit`` was given; where not all is known it may hold NaN.
 
-    The model learns the number and the names of the columns, as scikit-learn has it.
+    The model learns the number and the names of the columns, as scikit-learn has it. What is only tried is given up
+    when it is ``late``.
     """
     if isinstance(X, LinearOperator):
         raise TypeError("SymNMF needs the entries of M; for a LinearOperator use quartic.minimize")
@@ -77,7 +79,7 @@ def similarity_of(model: SymNMF, X: Any, known: bool, device: Any) -> Any:
             )
         if known:
             _refuse_negative(data)
-        return _normalized(model, data, known)
+        return _normalized(model, data, known, late)
     if device is None and not callable(model._affinity):
         model._graph = SimilarityGraph(data, str(model._affinity), model.n_neighbors)
         return graphs.normalize(model._graph.weights)
@@ -272,7 +274,7 @@ def _of_tensor(model: SymNMF, X: Any) -> Any:
     return _of_features(model, X)
 
 
-def _normalized(model: SymNMF, data: Any, known: bool) -> Any:
+def _normalized(model: SymNMF, data: Any, known: bool, late: Callable[[], bool]) -> Any:
     """Return the matrix to factorise of the graph handed in, of its type, and remember the graph."""
     if model.normalize is None or not known:
         return data
@@ -285,8 +287,13 @@ def _normalized(model: SymNMF, data: Any, known: bool) -> Any:
     kind: Any = choose_normalization(A) if model.normalize == "auto" else model.normalize
     if kind is None:
         return data
-    model.normalize_, model._graph = kind, A
-    M = graphs.normalize_graph(A, kind).astype(data.dtype)
+    tried = kind == "walks" and model.normalize == "auto"
+    try:
+        M = walk_matrix(A, late) if tried else graphs.normalize_graph(A, kind)
+    except TimeoutError:
+        kind = "regularized"
+        M = graphs.normalize_graph(A, kind)
+    model.normalize_, model._graph, M = kind, A, M.astype(data.dtype)
     return M if issparse(data) or kind == "walks" else M.toarray()
 
 

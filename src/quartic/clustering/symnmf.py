@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
@@ -19,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from quartic.arrays import Array, RandomState, check_number, is_torch, namespace, random_generator, to_host
 from quartic.arrays.checks import check_choice, check_integer
-from quartic.arrays.threads import limited_to, one_blas_thread, share_of
+from quartic.arrays.threads import count_jobs, limited_to, one_blas_thread, share_of
+from quartic.clustering.course import Course
 from quartic.clustering.known import Known, anchor, link, read_known, spread_labels
 from quartic.clustering.many import start_of_many
 from quartic.clustering.placing import above_noise, held_out_fit
@@ -45,6 +45,9 @@ from quartic.losses.devices import device_for, moved, to_scipy
 from quartic.losses.factor.matrix import StoredMatrix
 from quartic.penalties import Nonnegative, NonnegativeL1, NonnegativeRidge, Penalty
 from quartic.solvers import Solver
+
+# Of max_time, this share may go into the walks of normalize="auto".
+_WALKING = 0.5
 
 _PENALTIES: dict[str, type[NonnegativeL1 | NonnegativeRidge]] = {"l1": NonnegativeL1, "ridge": NonnegativeRidge}
 
@@ -86,8 +89,12 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     tol : float, default=1e-3
         A run has converged when the norm of the projected gradient is at most ``tol`` times that at the paper's random
         start for the same seed, whatever the start was.
-    max_iter, max_time : int, float or None
-        Limits of each run, in iterations and seconds.
+    max_iter : int, default=10_000
+        Limit of each run, in iterations.
+    max_time : float or None, default=None
+        Limit of the whole fit, in seconds: one for the graph of features, all runs and all that ``normalize="auto"``
+        tries. What is not begun by then is left out, and what is begun is finished: the graph, a start, an iteration,
+        the labels of the best run. Walks of ``"auto"`` that take half of it are given up for ``"regularized"``.
     n_jobs : int or None, default=None
         Threads to use: runs are done at the same time, and threads left over shared among them. None: one run at a
         time, on as many threads as the environment allows. The answer does not depend on it.
@@ -105,7 +112,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         Weight of ``"l1"`` or ``"ridge"``.
     callback : callable or None, default=None
         Called with a `quartic.core.loop.Progress` after each iteration of each run, as in `quartic.minimize`: raising
-        StopIteration ends that run. With ``n_jobs`` it is called from several threads.
+        StopIteration ends the fit with the best result so far, as Ctrl-C does. With ``n_jobs`` it is called from
+        several threads.
 
     Attributes
     ----------
@@ -252,23 +260,35 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self._check_settings()
         check_number(strength, "strength")
         given = X, weights, (y, must_link, cannot_link), strength
+        course = Course(self.max_time, self.callback)
         with one_blas_thread():
-            blocks = self._fit(*given)
+            blocks = self._fit(course, *given)
             chosen = self.normalize == "auto" and self.normalize_ == "walks" and isinstance(self.init, str)
             if blocks is not None and chosen:
                 worth = blocks.worth() + math.sqrt(blocks.degree.sum())  # less does not tell: it is noise
                 for other in (clone(self).set_params(normalize=kind) for kind in KINDS[:2]):
-                    blocks = other._fit(*given)
+                    if course.is_over():
+                        break
+                    try:
+                        blocks = other._fit(course, *given)
+                    except KeyboardInterrupt:
+                        course.interrupt()
+                        break
                     if blocks is not None and blocks.worth() > worth:
                         worth = blocks.worth()
                         self._become(other)
+        if course.ended is not None:
+            status, message = course.ended
+            self.result_ = replace(self.result_, status=status, message=message)
         if not self.result_.success:
             warnings.warn(f"SymNMF did not converge: {self.result_.message}", ConvergenceWarning, stacklevel=2)
         return self
 
-    def _fit(self, X: Any, weights: Any, given: tuple[Any, Any, Any], strength: float) -> BlockModel | None:
+    def _fit(
+        self, course: Course, X: Any, weights: Any, given: tuple[Any, Any, Any], strength: float
+    ) -> BlockModel | None:
         """Fit to one matrix, and return the block model of the labels where they were refined."""
-        best, M, known = self._factorise(X, weights, given, strength)
+        best, M, known = self._factorise(course, X, weights, given, strength)
         self.affinity_matrix_ = M.M if isinstance(M, DaskMatrix | StoredMatrix) else M
         self.node_names_ = names_of(X, len(best.X))
         self.embedding_ = best.X
@@ -292,14 +312,14 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                 setattr(self, name, value)
 
     def _factorise(
-        self, X: Any, weights: Any, given: tuple[Any, Any, Any], strength: float
+        self, course: Course, X: Any, weights: Any, given: tuple[Any, Any, Any], strength: float
     ) -> tuple[Result, Any, Known | None]:
         """Return the best run, M, and what was known."""
         device = device_for(self.device, X)
         if device is not None and weights is not None:
             raise ValueError('weights are for device=None or "cpu" and NumPy data: on a device all of M must be known')
         penalty = self._penalty()
-        M = similarity_of(self, X, weights is None, device)
+        M = similarity_of(self, X, weights is None, device, lambda: course.has_spent(_WALKING))
         loss = LeastSquares(M if device is None or isinstance(M, StoredMatrix) else moved(M, device), weights=weights)
         n = loss.n_points
         if self.n_components > n:
@@ -308,22 +328,22 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if known is not None:
             if device is not None or weights is not None or isinstance(M, DaskMatrix):
                 raise TypeError("labels and links are for matrices in memory, without weights; leave them out")
-            return self._run_with(known, M, penalty, strength), M, known
+            return self._run_with(course, known, M, penalty, strength), M, known
 
         def problem() -> Problem:
             # A loss of its own for each run: constants that one run works out would otherwise be free for the next.
             return Problem(LeastSquares(loss.matrix) if weights is None else LeastSquares(M, weights=weights), penalty)
 
-        best = self._best_run(problem, self.init, weights is not None)
+        best = self._best_run(course, problem, self.init, weights is not None)
         if not is_torch(X):  # what came as NumPy goes back as such
             best = replace(best, X=to_host(best.X))
             M = to_scipy(M)
         return best, M, None
 
-    def _run_with(self, known: Known, M: Any, penalty: Penalty, strength: float) -> Result:
+    def _run_with(self, course: Course, known: Known, M: Any, penalty: Penalty, strength: float) -> Result:
         """Return the best run on M and what is known of its nodes."""
         linked = link(M, known, strength)
-        best = self._best_run(lambda: Problem(LeastSquares(linked), penalty), self.init, False)
+        best = self._best_run(course, lambda: Problem(LeastSquares(linked), penalty), self.init, False)
         if (known.labels < 0).all():
             return best
         self.affinity_matrix_ = M
@@ -334,7 +354,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             clusters = BlockModel(graph, clusters, self.n_components, levels=levels).refine().labels
         P = spread_labels(linked, None if self.normalize_ is None else graph, known, clusters, self.n_components)
         more, start = anchor(linked, P, strength)
-        best = self._best_run(lambda: Problem(LeastSquares(more), penalty), start, False)
+        best = self._best_run(course, lambda: Problem(LeastSquares(more), penalty), start, False)
         return replace(best, X=best.X[: M.shape[0]])
 
     def fit_transform(self, X: Any, y: Any = None, **known: Any) -> Any:
@@ -439,41 +459,44 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         inside = above_noise(to_scipy(self.affinity_matrix_), to_host(self.embedding_))
         return [set(names[column].tolist()) for column in inside.T]
 
-    def _best_run(self, problem: Callable[[], Problem], start: Any, weighted: bool) -> Result:
+    def _best_run(self, course: Course, problem: Callable[[], Problem], start: Any, weighted: bool) -> Result:
         n_runs = self.n_init
         if isinstance(start, str):
-            many = partial(start_of_many, tol=self.tol, max_time=self.max_time)
-            starts = {"random": None, "spectral": spectral_start, "auto": many}
-            start = starts["random" if weighted and start == "auto" else start]
-        elif n_runs > 1:
-            warnings.warn(
-                f"n_init = {n_runs} runs from one and the same init array would be equal: one run is made",
-                RuntimeWarning,
-                stacklevel=4,
-            )
+            start = "random" if weighted and start == "auto" else start
+        else:
+            if start is self.init and n_runs > 1:
+                warnings.warn(
+                    f"n_init = {n_runs} runs from one and the same init array would be equal: one run is made",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
             n_runs = 1
 
-        def run(seed: int) -> Result:
+        def run(seed: int, callback: Callable[[Progress], object] | None) -> Result:
+            left, begin = course.left(), start
+            if isinstance(start, str):
+                many = partial(start_of_many, tol=self.tol, max_time=left)
+                begin = {"random": None, "spectral": spectral_start, "auto": many}[start]
             with limited_to(share_of(self.n_jobs, n_runs)):
                 return minimize(
                     problem(),
-                    start,
+                    begin,
                     rank=self.n_components,
                     solver=self.solver,
                     tol=self.tol,
-                    reference=None if start is None else random_start,
-                    max_iter=self.max_iter,
-                    max_time=self.max_time,
+                    reference=None if begin is None else random_start,
+                    max_iter=self.max_iter if course.ended is None else 0,
+                    max_time=left,
                     random_state=seed,
                     verbose=bool(self.verbose),
-                    callback=self.callback,
+                    callback=callback,
                 )
 
         # Seeds are drawn before any run, one by one, so that more runs or jobs leave the first ones as they were.
         generator = random_generator(self.random_state)
         seeds = [int(generator.integers(2**63)) for _ in range(n_runs)]
-        results: list[Result] = Parallel(n_jobs=self.n_jobs, require="sharedmem")(delayed(run)(seed) for seed in seeds)
-        return min(results, key=lambda result: result.objective)
+        jobs = 1 if self.n_jobs is None else min(count_jobs(self.n_jobs), n_runs)
+        return min(course.make(run, seeds, jobs), key=lambda result: result.objective)
 
     # -- figures ----------------------------------------------------------------------------------------------------
 

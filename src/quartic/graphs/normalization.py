@@ -226,8 +226,8 @@ def _scaled_block(block: Any, factors: Floats, first: int) -> sp.csr_array:
 # -- walks ------------------------------------------------------------------------------------------------------------
 
 
-def walk_matrix(A: sp.csr_array) -> sp.csr_array:
-    """Return the symmetric matrix of ``"walks"``."""
+def walk_matrix(A: sp.csr_array, late: Callable[[], bool] = lambda: False) -> sp.csr_array:
+    """Return the symmetric matrix of ``"walks"``; raise a TimeoutError as soon as it is ``late``."""
     from quartic.compiled.graphs import follow_walks
 
     n = A.shape[0]
@@ -244,8 +244,11 @@ def walk_matrix(A: sp.csr_array) -> sp.csr_array:
     chances = A.indptr, A.indices, A.data / np.repeat(degree, np.diff(A.indptr))
 
     def work(first: int, last: int) -> None:
-        rows = first * _ROWS, min(last * _ROWS, n)
-        follow_walks(*rows, *chances, scale, mixed, n_steps, _FRONT, counts, columns, values)
+        for piece in range(first, last):  # one by one, so that Ctrl-C is heard, and the clock looked at
+            if late():
+                raise TimeoutError("there was no time to follow the walks")
+            rows = piece * _ROWS, min((piece + 1) * _ROWS, n)
+            follow_walks(*rows, *chances, scale, mixed, n_steps, _FRONT, counts, columns, values)
 
     spread(work, -(-n // _ROWS), float(n) * n_steps * min(_FRONT, n) * (A.nnz / n))
     some = np.arange(_CAP) < counts[:, None]
