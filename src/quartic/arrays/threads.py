@@ -111,21 +111,25 @@ def count_jobs(n_jobs: int) -> int:
     return n_jobs if n_jobs > 0 else max(1, max_threads() + 1 + n_jobs)
 
 
-def spread(work: Callable[[int, int], Any], n_pieces: int, multiplications: float) -> None:
+def spread(
+    work: Callable[[int, int], Any], n_pieces: int, multiplications: float, *, one_by_one: bool = False
+) -> None:
     """Call ``work(first, last)`` on ranges that make up the pieces 0 … n_pieces − 1, by several threads if it pays.
 
-    What ``work`` does with a piece must not depend on the range it comes in.
+    What ``work`` does with a piece must not depend on the range it comes in. Where a piece takes long they are handed
+    out one by one: Ctrl-C is heard only between two calls, and no thread begins another one after it.
     """
+    most = 1 if one_by_one else max(1, n_pieces)
     wanted = min(n_threads(), n_pieces, int(multiplications / _WORTH_A_THREAD) + 1) - 1
     if wanted < 1:
-        work(0, n_pieces)
+        _work_alone(work, n_pieces, most)
         return
     pool, helpers = _team.hire(wanted)
     team = _team
     futures: list[Future[None]] = []
     try:
         if helpers == 0 or pool is None:
-            work(0, n_pieces)
+            _work_alone(work, n_pieces, most)
             return
         taken, lock = 0, threading.Lock()
         held = [work]  # what is cancelled waits in the pool's queue: it must not keep the arrays from being used again
@@ -135,7 +139,7 @@ def spread(work: Callable[[int, int], Any], n_pieces: int, multiplications: floa
             while True:
                 with lock:
                     first = taken
-                    taken += max(1, int(_SHARE * (n_pieces - first) / (helpers + 1)))
+                    taken += max(1, min(most, int(_SHARE * (n_pieces - first) / (helpers + 1))))
                     last = min(taken, n_pieces)
                 if first >= last:
                     return
@@ -159,6 +163,11 @@ def spread(work: Callable[[int, int], Any], n_pieces: int, multiplications: floa
                 future.result()
     finally:
         team.dismiss(helpers)
+
+
+def _work_alone(work: Callable[[int, int], Any], n_pieces: int, most: int) -> None:
+    for first in range(0, n_pieces, most):
+        work(first, min(first + most, n_pieces))
 
 
 # -- BLAS -----------------------------------------------------------------------------------------------------------

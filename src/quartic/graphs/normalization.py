@@ -244,13 +244,12 @@ def walk_matrix(A: sp.csr_array, late: Callable[[], bool] = lambda: False) -> sp
     chances = A.indptr, A.indices, A.data / np.repeat(degree, np.diff(A.indptr))
 
     def work(first: int, last: int) -> None:
-        for piece in range(first, last):  # one by one, so that Ctrl-C is heard, and the clock looked at
-            if late():
-                raise TimeoutError("there was no time to follow the walks")
-            rows = piece * _ROWS, min((piece + 1) * _ROWS, n)
-            follow_walks(*rows, *chances, scale, mixed, n_steps, _FRONT, counts, columns, values)
+        if late():
+            raise TimeoutError("there was no time to follow the walks")
+        rows = first * _ROWS, min(last * _ROWS, n)
+        follow_walks(*rows, *chances, scale, mixed, n_steps, _FRONT, counts, columns, values)
 
-    spread(work, -(-n // _ROWS), float(n) * n_steps * min(_FRONT, n) * (A.nnz / n))
+    spread(work, -(-n // _ROWS), float(n) * n_steps * min(_FRONT, n) * (A.nnz / n), one_by_one=True)
     some = np.arange(_CAP) < counts[:, None]
     kept = sp.csr_array((values[some], columns[some], np.concatenate([[0], np.cumsum(counts)])), shape=(n, n))
     kept.sort_indices()
