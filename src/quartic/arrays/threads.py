@@ -111,9 +111,7 @@ def count_jobs(n_jobs: int) -> int:
     return n_jobs if n_jobs > 0 else max(1, max_threads() + 1 + n_jobs)
 
 
-def spread(
-    work: Callable[[int, int], Any], n_pieces: int, multiplications: float, *, one_by_one: bool = False
-) -> None:
+def spread(work: Callable[[int, int], Any], n_pieces: int, multiplications: float, *, one_by_one: bool = False) -> None:
     """Call ``work(first, last)`` on ranges that make up the pieces 0 … n_pieces − 1, by several threads if it pays.
 
     What ``work`` does with a piece must not depend on the range it comes in. Where a piece takes long they are handed
