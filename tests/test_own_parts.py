@@ -433,3 +433,72 @@ def test_both_weights_at_once(scale):
     )
     with pytest.raises(ValueError, match="Separable: l1"):
         Separable(l1=-1.0)
+
+
+# -- what a part of one's own answers ---------------------------------------------------------------------------------
+
+
+class Answering(Loss):
+    """½‖M − XXᵀ‖², with answers that are wrong in one way."""
+
+    def __init__(self, smoothness=1.0, gradient_norm_at_zero=1.0, answer=Point):
+        super().__init__()
+        self.n_points, self.answer, self.known = len(M), answer, (smoothness, gradient_norm_at_zero)
+
+    def at(self, X):
+        self.count_products()
+        R = X @ X.T - M
+        return self.answer(X, 0.5 * float(np.sum(R * R)), 2 * R @ X)
+
+    @property
+    def smoothness(self):
+        return self.known[0]
+
+    @property
+    def gradient_norm_at_zero(self):
+        return self.known[1]
+
+
+@pytest.mark.parametrize("solver", ["auto", "nolips", "inertial", "lbfgs"])
+@pytest.mark.parametrize(
+    ("faults", "error", "words"),
+    [
+        ({"smoothness": 0}, ValueError, "Answering.smoothness must be a positive number, got 0; return a bound"),
+        ({"smoothness": -1.0}, ValueError, "Answering.smoothness must be a positive number, got -1.0"),
+        ({"smoothness": np.nan}, ValueError, "Answering.smoothness must be a positive number, got nan"),
+        ({"smoothness": None}, TypeError, "Answering.smoothness must be a positive number, got None"),
+        ({"gradient_norm_at_zero": np.nan}, ValueError, "Answering.gradient_norm_at_zero must be a nonnegative number"),
+        ({"answer": lambda X, f, G: (f, G)}, TypeError, "Answering.at must return a point, .*Point.*, got a tuple"),
+        ({"answer": lambda X, f, G: None}, TypeError, "Answering.at must return a point, .*Point.*, got None"),
+        ({"answer": lambda X, f, G: Point(X, G[:, 0], G)}, TypeError, "one number for .*, got an array of shape"),
+    ],
+)
+def test_a_loss_that_answers_wrongly_is_named(faults, error, words, solver):
+    with pytest.raises(error, match=words):
+        minimize(Problem(Answering(**faults), Nonnegative()), rank=2, solver=solver, random_state=0)
+
+
+def test_other_errors_of_a_loss_pass_through():
+    def answer(X, value, gradient):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        minimize(Problem(Answering(answer=answer)), rank=2, random_state=0)
+    result = minimize(Problem(Answering(), Nonnegative()), rank=2, random_state=0)
+    with pytest.raises(ZeroDivisionError):  # not the loss's
+        minimize(Problem(Answering(), Nonnegative()), result.X, tol=0, callback=lambda _: 1 / 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "words"),
+    [
+        ("stationarity", lambda X, G: float(np.linalg.norm(G)), "must return an array of the shape of X, .*, got 0.0"),
+        ("stationarity", lambda X, G: G[0], r"must return an array of the shape of X, .* shape \(2,\)"),
+        ("prox", lambda V, t: None, "must return an array of the shape of X, .*, got None"),
+        ("value", lambda X: np.sum(X, axis=1), r"must return one number, g\(X\), got an array of shape \(10,\)"),
+    ],
+)
+def test_a_penalty_that_answers_wrongly_is_named(name, answer, words):
+    kind = type("Mine", (RowNorms,), {name: staticmethod(answer)})
+    with pytest.raises(TypeError, match=rf"Mine\.{name} {words}"):
+        minimize(Problem(LeastSquares(M), kind()), rank=2, random_state=0)

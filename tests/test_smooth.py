@@ -13,7 +13,7 @@ from quartic import Problem, certify, minimize
 from quartic.diagnostics import check_gradient, check_relative_smoothness
 from quartic.kernels import GramKernel, NormKernel
 from quartic.losses import LeastSquares, Smooth
-from quartic.penalties import Nonnegative, Ridge
+from quartic.penalties import L1, Nonnegative, Ridge
 
 N = 15
 B = np.random.default_rng(0).standard_normal((N, 3))
@@ -256,3 +256,27 @@ def test_a_function_of_Y_that_is_given_X_is_told_the_cure():
     with pytest.raises(ValueError, match="broadcast") as fault:
         loss.at(np.ones((N, 2)))
     assert 'of="Y"' in "".join(fault.value.__notes__)
+
+
+@pytest.mark.parametrize(
+    ("F", "gradient", "words"),
+    [
+        (lambda X: None, lambda X: X, "F, given to Smooth, must return one number, got None; is its return missing"),
+        (lambda X: np.sum(X), True, r"with gradient=True, must return the pair \(value, gradient\), got float64"),
+    ],
+)
+def test_an_F_that_answers_wrongly_is_named(F, gradient, words):
+    with pytest.raises(TypeError, match=words):
+        minimize(Problem(Smooth(F, gradient, n=6)), rank=2, random_state=0)
+
+
+@pytest.mark.parametrize("penalty", [None, L1(0.1)])
+def test_a_fixed_step_that_is_far_too_long_ends_as_non_finite(penalty):
+    """L_F = 1 was said to be 1e-3: the iterates grow until their squares overflow, in the mirror map first."""
+    target = np.diag(np.arange(1.0, 13))
+    loss = Smooth(
+        lambda X: 0.5 * np.sum((X @ X.T - target) ** 2), lambda X: (X @ X.T - target) @ X, n=12, smoothness=1e-3
+    )
+    result = minimize(Problem(loss, penalty), rank=3, solver="nolips", random_state=0)
+    assert result.status == "non_finite"
+    assert np.isfinite(result.objective)

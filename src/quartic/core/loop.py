@@ -17,6 +17,7 @@ from quartic.arrays import Array, RandomState, astype, check_number, float_type,
 from quartic.arrays.threads import one_blas_thread
 from quartic.compiled.clock import solving_time
 from quartic.core.checkpoint import Keeper, check_folder
+from quartic.core.own_parts import check_constants, check_penalty, explain_failure
 from quartic.core.problem import Problem
 from quartic.core.result import History, Result, Status
 from quartic.core.run_log import RunLog
@@ -120,11 +121,14 @@ def minimize(
     if reference is not None and not callable(reference):
         check_number(reference, "reference", zero=True)
     check_limits(max_iter, max_time, callback)
+    check_constants(problem.loss)
     chosen = choose_solver(solver, problem)
     if checkpoint is not None:
         check_folder(checkpoint)
     given = problem.counted()
     columns = check_rank(given, X0, rank)
+    zero = given.loss.space.zeros((given.loss.n_points, columns), given.loss.dtype)
+    check_penalty(given.penalty, zero)
     problem, units = given.in_good_units()
     if problem.loss.gradient_norm_at_zero == 0.0:
         return _zero_is_the_answer(problem, units, columns, chosen, started)
@@ -146,7 +150,11 @@ def minimize(
         data, size = problem.loss.size()
         tall = problem.loss.n_points * columns * np.dtype(problem.loss.dtype).itemsize
         with problem.loss.space.errors(f"{data}, rank {columns}", size + _TALL_ARRAYS * tall):
-            return run.go(begin)
+            try:
+                return run.go(begin)
+            except Exception:
+                explain_failure(given.loss, zero)
+                raise
 
 
 @dataclass

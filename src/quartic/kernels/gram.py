@@ -145,11 +145,14 @@ def gram_mirror(V: Array, alpha: float, beta: float, sigma: float) -> Array:
 
     U has the singular vectors of V, and singular values μ. Where V is well conditioned they come from the
     eigendecomposition of the r × r matrix VᵀV; otherwise from the SVD of V, whose left vectors keep round-off in the
-    small directions from being divided by a small σ.
+    small directions from being divided by a small σ. NaN where the squares of V overflow: a run that got there ends.
     """
-    squares, P = np.linalg.eigh(gram(V))
+    S = gram(V)
+    if not math.isfinite(float(S.sum())):
+        return V * math.nan
+    squares, P = np.linalg.eigh(S)
     largest = float(squares[-1])
-    if largest > 1e-250 and math.isfinite(largest) and float(squares[0]) > _WELL_CONDITIONED * largest:
+    if largest > 1e-250 and float(squares[0]) > _WELL_CONDITIONED * largest:
         mu = solve_subproblem(np.sqrt(squares), alpha, beta, sigma)
         scale = 1 / (alpha * float(mu @ mu) + beta * mu**2 + sigma)
         return times(V, (P * scale) @ P.T)

@@ -243,7 +243,9 @@ class UsersFunction:
             return self._differentiated(X)
         argument = X @ X.T if self.of_Y else X
         try:
-            value, found = self.F(argument) if self.gradient is True else (self.F(argument), self._gradient(argument))
+            value, found = (
+                self._both(argument) if self.gradient is True else (self.F(argument), self._gradient(argument))
+            )
         except Exception as error:
             if not self.of_Y:
                 error.add_note(f'Smooth called F with X of shape {X.shape}; where F takes Y = XXᵀ, pass of="Y"')
@@ -309,6 +311,15 @@ class UsersFunction:
                 ratios.append((after - before) / expected)
         return min(ratios, key=lambda ratio: min(abs(ratio - 1), abs(ratio - 2)), default=None)
 
+    def _both(self, argument: Array) -> tuple[Any, Any]:
+        found = self.F(argument)
+        if not isinstance(found, tuple | list) or len(found) != 2:
+            raise TypeError(
+                f"F, given to Smooth with gradient=True, must return the pair (value, gradient), got "
+                f"{type(found).__name__}"
+            )
+        return found[0], found[1]
+
     def _value(self, X: Array) -> float:
         return _number(self.F(X)[0] if self.gradient is True else self.F(X))
 
@@ -322,7 +333,10 @@ class UsersFunction:
 def _number(value: Any) -> float:
     if np.size(value) != 1:
         raise ValueError(f"F must return one number, got an array of shape {np.shape(value)}")
-    return float(np.asarray(value).reshape(()))
+    try:
+        return float(np.asarray(value).reshape(()))
+    except (TypeError, ValueError):
+        raise TypeError(f"F, given to Smooth, must return one number, got {value!r}; is its return missing?") from None
 
 
 @np.errstate(all="ignore")
