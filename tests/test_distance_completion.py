@@ -687,7 +687,7 @@ def test_a_callback_sees_every_iteration_and_may_end_the_search():
     assert model.embedding_.shape == (40, 3)
     assert model.result_.status == "callback"
     assert "stopped by the callback" in model.result_.message
-    with pytest.raises(ValueError, match="callback must be a function"):
+    with pytest.raises(TypeError, match="callback must be a function"):
         DistanceCompletion(3, callback=1).fit_pairs(pairs, distances)
     with pytest.raises(ValueError, match="n_jobs must be an integer, or None, and not 0"):
         DistanceCompletion(3, n_jobs=0).fit_pairs(pairs, distances)

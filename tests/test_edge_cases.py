@@ -4,20 +4,23 @@ import dataclasses
 import math
 import pickle
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
-from quartic import DistanceCompletion, Problem, SymNMF, minimize
+from quartic import DistanceCompletion, Problem, SymNMF, minimize, select_rank
 from quartic.datasets import pair_distances
 from quartic.datasets.points import unordered_pairs
 from quartic.distance.data import keys_of
 from quartic.distance.findings import DistanceWarning, MisfitWarning, UndeterminedWarning
-from quartic.losses import Anchored, BoundedDistances, Distances, LeastSquares, Rectangular, Sensing
+from quartic.graphs import as_adjacency
+from quartic.losses import Anchored, BoundedDistances, Completion, Distances, LeastSquares, Rectangular, Sensing
 from quartic.losses.pairs.input import check_pairs
 from quartic.penalties import Nonnegative
+from quartic.sdp import SDP, lovasz_theta, maxcut
 from quartic.solvers import SOLVERS
 from quartic.solvers.registry import why_not
 
@@ -508,8 +511,12 @@ REFUSED = {
         r"when X is rotated, but some points are held \(Anchored\); solvers that fit",
     ),
     "negative weights": (lambda: Rectangular(np.ones((2, 3)), -2 * np.ones((2, 3))), r"the least is -2\.0"),
-    "callback": (lambda: minimize(Problem(LeastSquares(SQUARE)), rank=2, callback=3), "callback must be a function"),
 }
+
+
+def test_a_callback_that_cannot_be_called_is_of_the_wrong_type():
+    with pytest.raises(TypeError, match="callback must be a function"):
+        minimize(Problem(LeastSquares(SQUARE)), rank=2, callback=3)
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -548,3 +555,38 @@ def test_a_start_out_of_reach_is_refused(loss, size):
 def test_rectangles_far_from_one_cause_no_warning(scale):
     A = np.array([[1.0, 2.0, 2.0], [2.0, 1.0, 1.0]])
     assert minimize(Problem(Rectangular(scale * A)), rank=2, random_state=0).success
+
+
+def test_words_agree_with_numbers():
+    assert repr(Distances([[0, 1]], [1.0])) == "<Distances of 2 points with 1 pair>"
+    assert repr(Distances([[0, 1], [1, 2]], [1.0, 1.0])) == "<Distances of 3 points with 2 pairs>"
+    assert "1 constraint," in repr(SDP(np.eye(2), [np.eye(2)], [1.0]))
+    with pytest.raises(ValueError, match=r"the entry \(0, 1\) of a symmetric matrix is given twice and differs: 1\.0"):
+        Completion([0, 1], [1, 0], [1.0, 2.0], 2)
+
+
+@pytest.mark.parametrize("call", [maxcut, lovasz_theta, as_adjacency])
+def test_a_graph_without_nodes_is_refused(call):
+    with pytest.raises(ValueError, match="the graph has no nodes"):
+        call(np.zeros((0, 0)))
+
+
+@pytest.mark.parametrize("call", [SymNMF(2).fit, lambda path: select_rank(path, [2]), maxcut])
+def test_the_name_of_a_file_is_no_graph(call):
+    for path in ("friends.csv", Path("friends.csv")):
+        with pytest.raises(TypeError, match=r"'friends.csv' is the name of a file; read it first: .*read_graph"):
+            call(path)
+
+
+def test_predict_takes_the_networkx_graph_of_the_fit_and_says_what_else_it_wants():
+    networkx = pytest.importorskip("networkx")
+    G = networkx.karate_club_graph()
+    model = SymNMF(2, random_state=0).fit(G)
+    shuffled = networkx.Graph()
+    shuffled.add_nodes_from(reversed(list(G)))
+    shuffled.add_edges_from(G.edges(data=True))
+    for same in (G, shuffled):
+        np.testing.assert_array_equal(model.predict(same), model.labels_)
+    G.add_edge(0, 99)
+    with pytest.raises(TypeError, match="of new nodes pass the weights of their edges"):
+        model.predict(G)

@@ -443,7 +443,6 @@ START = np.ones((12, 3))
         (lambda: minimize(GOOD, rank=3, tol=math.nan), "tol must be"),
         (lambda: minimize(GOOD, rank=3, max_iter=-1), "max_iter must be"),
         (lambda: minimize(GOOD, rank=3, max_time=0), "max_time must be"),
-        (lambda: minimize(GOOD, rank=3, callback=3), "callback must be a function"),
         (lambda: minimize(GOOD, rank=3, reference=-1.0), "reference must be"),
         (lambda: minimize(NOTHING, rank=0), "rank must lie between 1"),
         (lambda: minimize(NOTHING, START[:5]), "X0 must have one row for each of the 12 points"),

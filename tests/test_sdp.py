@@ -393,7 +393,7 @@ def test_callback_and_limits():
     assert solve_sdp(small(), callback=stop).status == "callback"
     assert solve_sdp(small(), max_iter=2).status == "max_iter"
     assert solve_sdp(small(), max_time=1e-9).status == "max_time"
-    with pytest.raises(ValueError, match="callback must be a function"):
+    with pytest.raises(TypeError, match="callback must be a function"):
         solve_sdp(small(), callback=3)
 
     def interrupt(progress):

@@ -169,6 +169,11 @@ def check_number(value: Any, name: str, *, zero: bool = False, below: float = ma
         raise ValueError(f"{name} must be {'nonnegative' if zero else 'positive'} and {limit}, got {value!r}{cure}")
 
 
+def count(n: int, what: str) -> str:
+    """Return ``1 row``, ``2 rows``."""
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
 def check_count(value: Any, name: str, at_least: int = 1) -> int:
     """Return ``value``, or raise unless it is an integer of at least so much."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):

@@ -18,7 +18,15 @@ from quartic.arrays import Array, is_torch, to_host
 from quartic.clustering.placing import place
 from quartic.clustering.refinement import BlockModel, Labels
 from quartic.distributed.inputs import is_dask_array
-from quartic.graphs.inputs import features_of, is_annotated, is_graph, matrix_of, refuse_not_finite, refuse_words
+from quartic.graphs.inputs import (
+    features_of,
+    is_annotated,
+    is_graph,
+    matrix_of,
+    refuse_not_finite,
+    refuse_path,
+    refuse_words,
+)
 from quartic.graphs.neighbors import inverse_roots
 from quartic.graphs.normalization import MOST, choose_for_blocks, choose_normalization, refuse_negative, walk_matrix
 from quartic.graphs.similarity import SimilarityGraph
@@ -41,6 +49,7 @@ def similarity_of(model: SymNMF, X: Any, known: bool, device: Any, late: Callabl
     The model learns the number and the names of the columns, as scikit-learn has it. What is only tried is given up
     when it is ``late``.
     """
+    refuse_path(X)
     if isinstance(X, LinearOperator):
         raise TypeError("SymNMF needs the entries of M; for a LinearOperator use quartic.minimize")
     model._affinity = _resolved(model.affinity, X, known)
@@ -166,10 +175,25 @@ def _read_new(model: SymNMF, X: Any) -> tuple[Any, Any]:
     """Return similarities (m, n) or features of what is new, and the similarities (m, m) to each other where given."""
     if any(map(is_dask_array, (X, model._features, model.affinity_matrix_))) or isinstance(X, DaskMatrix):
         raise TypeError("new nodes must be in memory, but these are in Dask's blocks; pass rows of NumPy or SciPy")
+    refuse_path(X)
+    X = _in_order_of_fit(model, X) if is_graph(X) else X
     new, n, among = to_scipy(X) if is_torch(X) else features_of(X), model.n_features_in_, None
     if model._affinity == "precomputed" and hasattr(new, "shape") and new.shape[1:] == (n + new.shape[0],):
         among, new = check_array(new, accept_sparse="csr")[:, n:], new[:, :n]
     return validate_data(model, new, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False), among
+
+
+def _in_order_of_fit(model: SymNMF, G: Any) -> sp.csr_array:
+    """Return the weights of a networkx graph of the fitted nodes, in their order."""
+    names = list(model.node_names_)
+    if set(G.nodes) != set(names):
+        raise TypeError(
+            "a networkx graph must be of the nodes that were fitted; of new nodes pass the weights of their edges to "
+            "these, rows (m, n): networkx.to_scipy_sparse_array(G, [*new, *model.node_names_])[:m, m:]"
+        )
+    import networkx
+
+    return sp.csr_array(networkx.to_scipy_sparse_array(G, names, dtype=np.float64))
 
 
 def _similarity_of_new(model: SymNMF, new: Any) -> Any:

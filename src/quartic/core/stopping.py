@@ -45,7 +45,7 @@ def check_limits(max_iter: Any, max_time: Any, callback: Any) -> None:
     if max_time is not None and max_time != math.inf:
         check_number(max_time, "max_time", cure="; None is no limit")
     if callback is not None and not callable(callback):
-        raise ValueError(f"callback must be a function of one argument, or None, got {callback!r}")
+        raise TypeError(f"callback must be a function of one argument, or None, got {callback!r}")
 
 
 def check_estimator(model: Any) -> None:

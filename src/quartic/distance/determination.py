@@ -202,7 +202,8 @@ class Determination:
             others = self.n_bodies - 1
             noun = "body" if others == 1 else "bodies"
             sentences.append(
-                f"{len(apart):,} of the others lie in {others:,} smaller {noun}, fixed within but not against the rest."
+                f"{len(apart):,} of the others {'lies' if len(apart) == 1 else 'lie'} in {others:,} smaller {noun}, "
+                "fixed within but not against the rest."
             )
         if self.n_components > 1:
             sizes = np.bincount(self.component)

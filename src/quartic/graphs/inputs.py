@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,8 @@ def as_adjacency(obj: Any) -> sp.csr_array:
         raise ValueError(
             f"an adjacency matrix must be square, got shape {A.shape}; for features, use graphs.similarity first"
         )
+    if A.shape[0] == 0:
+        raise ValueError("the graph has no nodes")
     A.sum_duplicates()
     A.eliminate_zeros()
     fault = first_not_finite(A)
@@ -62,6 +65,7 @@ def as_adjacency(obj: Any) -> sp.csr_array:
 
 def read_weights(obj: Any) -> sp.csr_array:
     """Return the matrix of a graph in any common form, directed or not, as a new float64 csr_array."""
+    refuse_path(obj)
     obj = to_scipy(obj)
     if is_graph(obj):
         import networkx
@@ -132,6 +136,15 @@ def _symmetric(A: sp.csr_array) -> sp.csr_array:
     A = sp.csr_array((A + A.T) / 2)
     A.sort_indices()
     return A
+
+
+def refuse_path(X: Any) -> None:
+    """Raise where X is the name of a file: fits are of what is in it."""
+    if isinstance(X, str | os.PathLike):
+        raise TypeError(
+            f"X must be data, but {str(X)!r} is the name of a file; read it first: a graph by "
+            "quartic.io.read_graph(name).adjacency, features by quartic.io.read_features(name).X"
+        )
 
 
 def is_graph(X: Any) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quartic.archives import check_fits, in_short, write_whole
+from quartic.arrays.checks import count as count
 
 _LONGEST = 2000  # letters of a message: a damaged file may have names of any length
 
@@ -36,11 +37,6 @@ class FileFormatError(ValueError):
     def at(cls, path: str | Path, line: int, fault: str) -> FileFormatError:
         """Return the error for a fault in one line, counted from 1."""
         return cls(f"{path}:{line}: {fault}")
-
-
-def count(n: int, what: str) -> str:
-    """Return ``1 row``, ``2 rows``."""
-    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 @contextmanager

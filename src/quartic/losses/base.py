@@ -24,6 +24,7 @@ from quartic.arrays import (
     space_of,
     trace_inner,
 )
+from quartic.arrays.checks import count
 from quartic.arrays.space import HOST, Fresh, Space, Workspace
 from quartic.core.parts import drop_stale, is_stale
 from quartic.core.units import Units, shift_to_one, shifted
@@ -461,7 +462,7 @@ class Loss(ABC):
 
     def size(self) -> tuple[str, float]:
         """Return the data's sizes in words, and about how many bytes they take."""
-        return f"{self.n_points} points", 0.0
+        return count(self.n_points, "point"), 0.0
 
     def check(self, X: Any, name: str = "X") -> Array:
         """Return X as a finite (n, r) array, no coarser than the data, or raise an error that says what is wrong."""

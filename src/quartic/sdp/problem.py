@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator
 
 from quartic.arrays import Array
+from quartic.arrays.checks import count
 
 # An operator of at most this size is multiplied out where its entries are needed.
 _LARGEST_OPERATOR = 3000
@@ -309,7 +310,8 @@ class SDP:
 
     def __repr__(self) -> str:
         verb = "maximise" if self.maximize else "minimise"
-        return f"SDP({verb}, {self.m} constraints, blocks {list(self.blocks)}, {self.n_pairs} entries)"
+        blocks = list(self.blocks)
+        return f"SDP({verb}, {count(self.m, 'constraint')}, blocks {blocks}, {self.n_pairs} entries)"
 
 
 def _offsets(sizes: Sequence[int]) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array, check_count
+from quartic.arrays.checks import count
 from quartic.arrays.space import HOST, Space
 from quartic.core.units import exponent
 from quartic.distributed.blocks import Blocks, Keep, blocks_of
@@ -103,7 +104,8 @@ class DaskPairs:
 
     def size(self) -> tuple[str, float]:
         """Return the number of pairs in words; here they take nothing, they are in their chunks."""
-        return f"{self.n_points} points with {len(self)} pairs in {len(self.blocks)} chunks", 0.0
+        pairs = f"{count(len(self), 'pair')} in {count(len(self.blocks), 'chunk')}"
+        return f"{count(self.n_points, 'point')} with {pairs}", 0.0
 
     @property
     def space(self) -> Space:

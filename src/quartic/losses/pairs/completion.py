@@ -245,7 +245,7 @@ def _known_once(i: NDArray[np.int64], j: NDArray[np.int64], values: Array, weigh
     low, high = np.minimum(i, j), np.maximum(i, j)
     order = each_once(i, j, n, {"": values, "weight ": weight}, "entry")  # (i, j) and (j, i) apart
     low, high, values, weight = low[order], high[order], values[order], weight[order]
-    first = each_once(low, high, n, {"": values}, "entry of a symmetric matrix")
+    first = each_once(low, high, n, {"": values}, "entry", " of a symmetric matrix")
     total = np.zeros(len(first), weight.dtype)
     key = (low * n + high)[first]
     np.add.at(total, np.searchsorted(key, low * n + high), weight)

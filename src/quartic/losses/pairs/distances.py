@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
 from quartic.arrays import Array, finite_matrix, inner
+from quartic.arrays.checks import count
 from quartic.core.units import Units
 from quartic.losses.base import Point, constant
 from quartic.losses.devices import refuse_tensors
@@ -189,7 +190,7 @@ class CompleteDistances(DistanceConstants, QuarticPairs):
 
     def size(self) -> tuple[str, float]:
         """Return the number of points in words; the distances are the user's own."""
-        return f"{self.n_points} points", 0.0
+        return count(self.n_points, "point"), 0.0
 
     def in_units(self, units: Units) -> Self:
         return self.with_pairs(self.pairs.scaled(units.length, 0))

@@ -179,7 +179,7 @@ def sort_pairs(
     return Pairs(kind, start, high.astype(np.int32), target, weight, top)
 
 
-def each_once(low: Any, high: Any, n: int, columns: dict[str, Any], what: str = "pair") -> Any:
+def each_once(low: Any, high: Any, n: int, columns: dict[str, Any], what: str = "pair", of: str = "") -> Any:
     """Return the rows of the pairs (low, high) to keep, sorted by pair: of each the first. NumPy arrays or tensors.
 
     ``columns`` has what a pair is given with, or None, by a word that goes before it in the message. Where a pair comes
@@ -201,7 +201,8 @@ def each_once(low: Any, high: Any, n: int, columns: dict[str, Any], what: str = 
         if bool(differs.any()):
             k = int(xp.nonzero(differs)[0].ravel()[0])
             raise ValueError(
-                f"the {what} ({int(key[k]) // n}, {int(key[k]) % n}) is given twice and differs: {word}{float(one[k])} "
-                f"in row {int(order[k])}, {float(two[k])} in row {int(order[k + 1])}; keep one of them, or their mean"
+                f"the {what} ({int(key[k]) // n}, {int(key[k]) % n}){of} is given twice and differs: "
+                f"{word}{float(one[k])} in row {int(order[k])}, {float(two[k])} in row {int(order[k + 1])}; "
+                "keep one of them, or their mean"
             )
     return order[xp.concatenate([xp.ones_like(again[:1]), ~again])]

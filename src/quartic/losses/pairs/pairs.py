@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array, float_type, inner, namespace, space_of, to_host, total
+from quartic.arrays.checks import count
 from quartic.arrays.threads import spread
 from quartic.core.units import exponent, shifted
 from quartic.losses.factor.spectrum import collatz_wielandt
@@ -236,7 +237,7 @@ class Pairs:
     def size(self) -> tuple[str, float]:
         """Return the number of pairs in words, and about how many bytes they take, each in two rows."""
         each = np.dtype(self.dtype).itemsize * (1 if self.weight is None else 2) + 4
-        return f"{self.n_points} points with {len(self)} pairs", 2.0 * len(self) * each
+        return f"{count(self.n_points, 'point')} with {count(len(self), 'pair')}", 2.0 * len(self) * each
 
     def heaviest(self) -> float:
         """Return the largest weight."""
