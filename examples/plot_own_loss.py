@@ -3,8 +3,8 @@ Your own loss in twenty lines
 =============================
 
 Counts of how often two things meet are not Gaussian: a pair seen 100 times is off by 10, one seen once by 1. The
-right loss is the likelihood of Poisson counts, F(Y) = Σ Y_ij − M_ij log(Y_ij + ε). It is not in the package;
-`~quartic.losses.Smooth` takes it as it is.
+right loss is the likelihood of Poisson counts, F(Y) = Σ Y_ij − M_ij log(Y_ij + ε).
+`~quartic.losses.Smooth` takes any such function as it is.
 """
 
 # %%

@@ -22,7 +22,9 @@ from quartic.losses import (
     Completion,
     Distances,
     LeastSquares,
+    Loss,
     PhaseRetrieval,
+    Point,
     Quadratic,
     Rectangular,
     Robust,
@@ -352,31 +354,91 @@ def outer_gradient(loss, Y):
     return (G + G.T) / 2
 
 
-@every_loss
-def test_constants_hold(make):
-    """∇F(Y + S) − ∇F(Y) over a basis of the symmetric S: where F is quadratic, its Hessian, and so exact constants."""
-    loss = make(np.float64, 0)
-    n, scale = loss.n_points, size_of(loss) ** 2
-    eye = scale * np.eye(n)
-    tiny = 1e-7
-    zero = outer_gradient(loss, tiny * eye)
-    assert np.linalg.norm(zero) <= loss.gradient_norm_at_zero * (1 + 1e-4)
-    assert np.linalg.eigvalsh(zero)[-1] <= loss.curvature_at_zero + 1e-4 * loss.gradient_norm_at_zero
-    if not math.isfinite(loss.smoothness):
-        return
+def spectrum_of_hessian(loss, Y):
+    """Return the spectrum of ∇²F along symmetric S: ∇F(Y + hS) − ∇F(Y) over a basis of them, with h short beside Y.
+
+    Where F is quadratic it is exact; elsewhere it is a mean over the way, so that none is above L_F either.
+    """
+    n, short = len(Y), (1.0 if loss.quadratic else 1e-3) * np.linalg.eigvalsh(Y)[0] / 2
     basis = []
     for i, j in zip(*np.triu_indices(n), strict=True):
         S = np.zeros((n, n))
         S[i, j] = S[j, i] = 1 if i == j else math.sqrt(0.5)
         basis.append(S)
-    here = outer_gradient(loss, 2 * eye)
-    H = np.array([(outer_gradient(loss, 2 * eye + scale * S) - here).ravel() / scale for S in basis])
+    here = outer_gradient(loss, Y)
+    H = np.array([(outer_gradient(loss, Y + short * S) - here).ravel() / short for S in basis])
+    H = H @ np.array([S.ravel() for S in basis]).T
+    return np.linalg.eigvalsh((H + H.T) / 2)
+
+
+def points_to_look_at(loss):
+    """Yield positive definite Y: where F is not quadratic, of all sizes from next to nothing, and some of them full."""
+    n, scale = loss.n_points, size_of(loss) ** 2
     if loss.quadratic:
-        spectrum = np.linalg.eigvalsh(H @ np.array([S.ravel() for S in basis]).T)
+        yield 2 * scale * np.eye(n)
+        return
+    B = np.random.default_rng(0).standard_normal((n, n))
+    for t in scale * np.geomspace(1e-6, 1e3, 19):
+        yield t * np.eye(n)
+        yield t * (np.eye(n) + B @ B.T / n)
+
+
+@every_loss
+def test_constants_hold(make):
+    loss = make(np.float64, 0)
+    zero = outer_gradient(loss, 1e-7 * size_of(loss) ** 2 * np.eye(loss.n_points))
+    assert np.linalg.norm(zero) <= loss.gradient_norm_at_zero * (1 + 1e-4)
+    assert np.linalg.eigvalsh(zero)[-1] <= loss.curvature_at_zero + 1e-4 * loss.gradient_norm_at_zero
+    if not math.isfinite(loss.smoothness):
+        return
+    for Y in points_to_look_at(loss):
+        spectrum = spectrum_of_hessian(loss, Y)
         assert loss.smoothness >= spectrum[-1] * (1 - 1e-6)
-        assert loss.strong_convexity <= max(spectrum[0], 0) + 1e-6 * spectrum[-1]
-    else:
-        assert (np.linalg.norm(H, axis=1) <= loss.smoothness * (1 + 1e-6)).all()
+        if loss.quadratic:
+            assert loss.strong_convexity <= max(spectrum[0], 0) + 1e-6 * spectrum[-1]
+
+
+class Poisson(Loss):
+    """Σ (Y + c) − A log(Y + c), below zero continued by a parabola; ``share`` of L_F is what it says of itself."""
+
+    def __init__(self, A, c=0.1, share=1.0):
+        super().__init__()
+        self.A, self.c, self.share, self.n_points = A, c, share, len(A)
+        self.curvature = float(A.max()) / c**2  # F'' = A / (Y + c)²
+
+    def at(self, X):
+        Y = X @ X.T
+        up, low = np.maximum(Y, 0) + self.c, np.minimum(Y, 0)
+        slope = 1 - self.A / up
+        value = up - self.A * np.log(up) + slope * low + 0.5 * self.curvature * low**2
+        return Point(X, float(np.sum(value)), 2 * (slope + self.curvature * low) @ X)
+
+    @property
+    def smoothness(self):
+        return self.share * self.curvature
+
+    @property
+    def gradient_norm_at_zero(self):
+        return float(np.linalg.norm(1 - self.A / self.c))
+
+
+HALVED = [name for name in LOSSES if name.startswith("robust")] + ["distances, bounds", "smooth"]
+
+
+@pytest.mark.parametrize("name", HALVED)
+def test_half_of_the_smoothness_would_not_hold(name):
+    """Else the test above says little: the largest curvature is found where F is not quadratic too."""
+    loss = LOSSES[name](np.float64, 0)
+    assert not loss.quadratic
+    assert max(spectrum_of_hessian(loss, Y)[-1] for Y in points_to_look_at(loss)) > 0.5 * loss.smoothness
+
+
+def test_a_poisson_loss_that_halves_its_smoothness_is_caught():
+    counts = np.random.default_rng(0).poisson(5.0, (N, N)).astype(float)
+    counts += counts.T
+    test_constants_hold(lambda dtype, seed: Poisson(counts))
+    with pytest.raises(AssertionError):
+        test_constants_hold(lambda dtype, seed: Poisson(counts, share=0.5))
 
 
 @every_loss
