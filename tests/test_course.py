@@ -8,14 +8,22 @@ import time
 import numpy as np
 import pytest
 
-from quartic import SymNMF
+from quartic import Problem, SymNMF, grow_rank, select_rank
 from quartic.arrays.threads import limited_to, max_threads, spread
 from quartic.clustering import course, symnmf
+from quartic.clustering.consensus import find_consensus
+from quartic.clustering.roles import cluster_both_sides
 from quartic.compiled import graphs
+from quartic.core.loop import _Minimization
 from quartic.datasets import block_model
 from quartic.graphs import normalize_graph
+from quartic.init import factorization, spectral_start
+from quartic.losses import LeastSquares
+from quartic.penalties import Nonnegative
 
 A, LABELS = block_model([50, 60, 70], 0.25, 0.02, random_state=0)  # its walks are factorised
+DENSE = np.random.default_rng(0).random((180, 180)) + np.ones((180, 180))
+DENSE = DENSE + DENSE.T
 KNOWN = np.where(np.arange(len(LABELS)) % 9 == 0, LABELS, -1)
 pytestmark = pytest.mark.filterwarnings("ignore:SymNMF did not converge")
 
@@ -126,6 +134,42 @@ def test_walks_are_followed_in_pieces(monkeypatch):
     with limited_to(1):
         normalize_graph(B, "walks")
     assert pieces == [(0, 256), (256, 512), (512, 768), (768, 800)]
+
+
+@pytest.fixture
+def interrupt(monkeypatch):
+    """Interrupt the first run that is made, whatever it is for."""
+    reason, told = _Minimization.reason, []
+
+    def interrupted(self):
+        if not told:
+            told.append(True)
+            raise KeyboardInterrupt
+        return reason(self)
+
+    monkeypatch.setattr(_Minimization, "reason", interrupted)
+    monkeypatch.setattr(factorization, "_projecting_helps", lambda *_: True)
+
+
+def test_an_interrupt_ends_the_growth_of_the_rank(interrupt):
+    found = grow_rank(Problem(LeastSquares(DENSE)), random_state=0)
+    assert (found.ranks, found.success) == ((1,), False)
+    assert found.message.startswith("stopped at rank 1: interrupted")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: select_rank(A, [2, 3], random_state=0),
+        lambda: find_consensus(A, 3, n_runs=2, normalize="regularized", random_state=0),
+        lambda: cluster_both_sides(A, 3, random_state=0),
+        lambda: spectral_start(Problem(LeastSquares(DENSE), Nonnegative()), 3, np.random.default_rng(0)),
+    ],
+)
+def test_what_has_no_best_so_far_passes_an_interrupt_on(interrupt, call):
+    """`minimize` itself returns the best point; who uses it in passing must not go on with that."""
+    with pytest.raises(KeyboardInterrupt):
+        call()
 
 
 @pytest.mark.skipif(max_threads() == 1, reason="needs two threads")

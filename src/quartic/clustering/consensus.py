@@ -70,7 +70,11 @@ def find_consensus(
     generator = random_generator(random_state)
     model = SymNMF(n_components, **{"init": "random", **settings})
     seeds = [int(seed) for seed in generator.integers(2**63, size=n_runs)]
-    runs = np.array([to_host(clone(model).set_params(random_state=seed).fit(G).labels_) for seed in seeds])
+    runs = np.empty((n_runs, G.shape[0]), dtype=np.intp)
+    for k, seed in enumerate(seeds):
+        fit = clone(model).set_params(random_state=seed).fit(G)
+        fit.result_.unless_interrupted()
+        runs[k] = to_host(fit.labels_)
     agreement, stability = np.zeros(n_runs), np.zeros(G.shape[0])
     for a, b in combinations(range(n_runs), 2):
         one, other = runs[a], runs[b]

@@ -209,6 +209,7 @@ def cluster_both_sides(B: Any, n_components: int, *, tol: float = 1e-3, random_s
     _check_weights(B)
     M = _scaled(B)
     problem = Problem(Rectangular(M), Nonnegative())
-    X = minimize(problem, rectangular_start, rank=n_components, tol=tol, random_state=random_state).X
+    found = minimize(problem, rectangular_start, rank=n_components, tol=tol, random_state=random_state)
+    X = found.unless_interrupted().X
     U, V = X[: M.shape[0]], X[M.shape[0] :]
     return BothSides(U.argmax(axis=1), V.argmax(axis=1), U, V)

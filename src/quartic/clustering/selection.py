@@ -199,14 +199,14 @@ def select_rank(
 
     def judge(rank: int, seed: int) -> BlockModel:
         """Factorise, refine, join down from this rank, and keep what is likelier than before at each."""
-        X = minimize(
+        found = minimize(
             Problem(LeastSquares(whole), Nonnegative()), spectral_start, rank=rank, reference=random_start,
             solver=solver, tol=tol, max_iter=max_iter, random_state=seed,
-        ).X  # fmt: skip
-        model = BlockModel(flat, X.argmax(axis=1), rank).refine()
-        for kept, found in zip(figures, _join_down(model, tried), strict=True):
-            better = np.isnan(kept[0]) | (found[0] > kept[0])
-            kept[:, better] = found[:, better]
+        )  # fmt: skip
+        model = BlockModel(flat, found.unless_interrupted().X.argmax(axis=1), rank).refine()
+        for kept, new in zip(figures, _join_down(model, tried), strict=True):
+            better = np.isnan(kept[0]) | (new[0] > kept[0])
+            kept[:, better] = new[:, better]
         return model
 
     for seed in seeds:

@@ -188,7 +188,7 @@ def _reason_to_stop(
     result: Result, certificate: Certificate, last: int, started: float, max_time: float | None, further: bool
 ) -> str | None:
     rank = result.X.shape[1]
-    if result.status is Status.UNBOUNDED:
+    if result.status in (Status.UNBOUNDED, Status.INTERRUPTED):
         return f"stopped at rank {rank}: {result.message}"
     late = max_time is not None and time.perf_counter() - started >= max_time
     if certificate.holds and (late or not further):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,6 +111,12 @@ class Result:
         from quartic import plots
 
         return plots.history(self.history, against, ax)
+
+    def unless_interrupted(self) -> Self:
+        """Return this, unless Ctrl-C ended the run: a run that is a part of something else passes it on."""
+        if self.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt(self.message)
+        return self
 
     def __repr__(self) -> str:
         rows = "".join(f"\n  {name:12} {value}" for name, value in self._facts().items())

@@ -166,9 +166,10 @@ def spectral_start(problem: Problem, rank: int, generator: np.random.Generator) 
         return X
     left_out = 2 * math.sqrt(squared_norm(scale * MX - projected.matrix.product(X)))
     solver = "face-cg" if loss.space is HOST else "lbfgs"  # which a device replays
-    return minimize(
+    found = minimize(
         Problem(projected, Nonnegative()), X, solver=solver, tol=_SHARE, reference=left_out, max_iter=_MOST
-    ).X
+    )
+    return found.unless_interrupted().X
 
 
 def _projecting_helps(matrix: Matrix, columns: int, rank: int) -> bool:
