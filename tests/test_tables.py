@@ -578,7 +578,7 @@ def test_faulty_tables(file, text, words):
 @pytest.mark.parametrize("name", ["Total", "Grand total:", "Summe 2024", "", "Somme"])
 def test_a_row_of_totals_is_no_sample(file, name):
     rows = "region;sales;staff\nNorth;12,5;3\nSouth;7,25;4\nEast;8,5;2\n"
-    with pytest.raises(io.FileFormatError, match=r"csv:5: these are the sums .* \(a row of totals\?\)"):
+    with pytest.raises(io.FileFormatError, match=r"csv:5: these are the sums or means .* \(a row of totals\?\)"):
         io.read_similarity(file(f"{rows}{name};28,25;9\n"))
     assert len(io.read_similarity(file(f"{rows}{name or 'x'};5;3\n")).names) == 4  # called so, and no sum
     assert len(io.read_similarity(file(f"{rows}West;28,25;9\n")).names) == 4
@@ -957,3 +957,122 @@ def test_points_called_by_numbers_are_the_same_whoever_reads_the_file(file, monk
     assert table.n_points == 3
     said = [[table.names[k] for k in pair] for pair in table.pairs.tolist()]
     assert said == [[word.removesuffix(".0") for word in pair.split(",")] for pair in ends]
+
+
+def test_row_numbers_and_times_are_no_weights(file):
+    for text, left in (
+        ("id,from,to\n1,a,b\n2,b,c\n", "column 'id'"),
+        ("from,to,year\na,b,2001\nb,c,2004\n", "column 'year'"),
+        ("from,to,timestamp\na,b,1577836800\nb,c,1577836900\n", "column 'timestamp'"),
+    ):
+        graph = io.read_similarity(file(text))
+        assert graph.adjacency.max() == 1
+        assert f"no weights); left out: {left}" in graph.guess
+    for header in ("id,von,bis,km", ",from,to,distance", "#,from,to,distance"):
+        found = io.read_distances(file(f"{header}\n1,a,b,1\n2,b,c,2\n3,a,c,2\n"))
+        assert (found.names, found.distances.tolist()) == (("a", "b", "c"), [1, 2, 2])
+    plants = io.read_features(file("#,height,width\n1,1.5,2\n2,3,4.5\n3,5,7\n"))
+    assert (plants.names, plants.columns) == (("1", "2", "3"), ("height", "width"))
+
+
+@pytest.mark.parametrize("rows", ["1,2\n2,3\n", "1.0,2.0\n2.0,3.0\n", "1.0,2\n2,3\n"])
+def test_as_many_edges_as_columns_are_no_matrix(file, rows):
+    graph = io.read_similarity(file(f"source,target\n{rows}"))
+    assert (graph.names, graph.adjacency.nnz) == (("1", "2", "3"), 4)
+    table = file(f"source,target,w\n{rows.replace(chr(10), ',1.0' + chr(10))}3.0,1.0,2.0\n")
+    assert io.read_similarity(table).adjacency.max() == 2  # and no features, though all are numbers
+
+
+def test_weights_of_zero_are_no_edges(file):
+    graph = io.read_graph(file("source,target,weight\na,b,0\nb,c,2\n"))
+    assert (len(graph.names), graph.adjacency.nnz) == (3, 2)
+    assert "1 edge of weight 0 left out" in graph.guess
+    with pytest.raises(io.FileFormatError, match="all weights are 0: a graph without an edge"):
+        io.read_graph(file("source,target,weight\na,b,0\nb,c,0\n"))
+
+
+def test_accents_may_be_letters_of_their_own(file):
+    graph = io.read_graph(file("source,target\nZo\u00eb,bob\nZoe\u0308,cid\n"))
+    assert graph.names == ("Zoë", "bob", "cid")
+
+
+@pytest.mark.parametrize("header", ['"a","b"', "a,b", "a b", "a\tb"])
+def test_r_writes_no_name_above_those_of_the_rows(file, header):
+    separator = next(sign for sign in ",\t " if sign in header)
+    rows = "\n".join(separator.join(row) for row in (("x", "1.5", "2"), ("y", "3", "4"), ("z", "5", "7")))
+    found = io.read_similarity(file(f"{header}\n{rows}\n"))
+    assert (found.names, found.columns, found.X[0].tolist()) == (("x", "y", "z"), ("a", "b"), [1.5, 2])
+    with pytest.raises(io.FileFormatError, match=r"csv:4: '?5?x'? in column 'a'|csv:4: '5x' in column 'a'"):
+        io.read_features(file(f"{header}\n{rows[:-3]}{rows[-3:].replace('5', '5x')}\n"))
+
+
+def test_numbers_as_they_are_set_in_type(file):
+    found = io.read_similarity(file("name,a,b\nx,−1.5,2\ny,3,4\nz,−5,7\n"))
+    assert found.X[:, 0].tolist() == [-1.5, 3, -5]
+    found = io.read_similarity(file("name;a;b\nx;1 500;2\ny;3 100;4\nz;5 000;7\n"))
+    assert found.X[:, 0].tolist() == [1500, 3100, 5000]
+    assert "between thousands: 1 500 is 1500" in found.guess
+    found = io.read_similarity(file("name\ta\tb\nx\t1,500\t2\ny\t3,100\t4\nz\t5,000\t7\n"))
+    assert "decimal commas: 1,500 is 1.5" in found.guess
+    found = io.read_similarity(file("name;a;b\nx;1,5;2.5\ny;3,1;4.25\nz;5,0;7.5\n"))
+    assert "text left out: column 'a' (1,5 is text: write plain numbers)" in found.guess
+
+
+def test_means_below_a_table_are_no_sample(file):
+    with pytest.raises(io.FileFormatError, match=r"csv:5: these are the sums or means"):
+        io.read_similarity(file("name,a,b\nx,1,2\ny,3,4\nz,5,6\nMean,3,4\n"))
+
+
+def test_a_matrix_whose_rows_are_in_another_order(file):
+    for read in (io.read_similarity, io.read_distances):
+        with pytest.raises(io.FileFormatError, match="csv:2: row 'b' stands where column 'a' does"):
+            read(file(",a,b,c\nb,1,0,3\na,0,1,2\nc,2,3,0\n"))
+    with pytest.raises(io.FileFormatError, match=r"the entry \(a, c\) is 2 but \(c, a\) is 5"):
+        io.read_similarity(file(",a,b,c\na,0,1,2\nb,1,0,3\nc,5,3,0\n"))
+
+
+def test_one_triangle_of_a_file_of_arrays_is_enough(tmp_path):
+    for name, M in (("a.mtx", sp.coo_matrix(np.triu(np.ones((3, 3)), 1))), ("b.mtx", sp.eye_array(3, k=-1))):
+        mmwrite(tmp_path / name, M, symmetry="general")
+        assert io.read_similarity(tmp_path / name).adjacency.nnz == 2 * M.nnz
+    np.save(tmp_path / "c.npy", np.tril(np.ones((3, 3))))
+    assert io.read_similarity(tmp_path / "c.npy").adjacency.nnz == 9
+
+
+def test_the_weights_of_graph_files_whatever_they_are_called(file):
+    gml = 'graph [ node [ id 0 label "a" ] node [ id 1 label "b" ] edge [ source 0 target 1 value 3 ] {} ]\n'
+    assert io.read_graph(file(gml.format(""), "a.gml")).adjacency.max() == 3
+    twice = io.read_graph(file(gml.format("edge [ source 0 target 1 value 4 ]"), "b.gml"))
+    assert twice.adjacency.max() == 7
+    assert "1 repeated edge: sum" in twice.guess
+    xml = (
+        '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="k" for="edge" attr.name="{}" '
+        'attr.type="double"/><graph edgedefault="undirected"><node id="a"/><node id="b"/>'
+        '<edge source="a" target="b"><data key="k">2.5</data></edge></graph></graphml>'
+    )
+    capital = io.read_graph(file(xml.format("Weight"), "c.graphml"))
+    assert (capital.adjacency.max(), "weights in Weight" in capital.guess) == (2.5, True)
+    length = io.read_graph(file(xml.format("length"), "d.graphml"))
+    assert (length.adjacency.max(), "no weights, left out: length" in length.guess) == (1, True)
+    links = '{"nodes": [{"id": 1, "label": "x"}, {"id": 2, "label": "y"}], "edges": [{"from": 1, "to": 2}]}'
+    assert io.read_graph(file(links, "e.json")).names == ("x", "y")
+    with pytest.raises(io.FileFormatError, match="a link names no source and target"):
+        io.read_graph(file('{"nodes": [], "edges": [{"one": 1, "other": 2}]}', "f.json"))
+
+
+def test_a_directed_file_that_says_each_edge_both_ways_is_not_summed(file):
+    matrix = io.read_graph(file('*Vertices 3\n1 "a"\n2 "b"\n3 "c"\n*Matrix\n4 1 2\n1 0 3\n2 3 0\n', "g.net"))
+    assert matrix.adjacency.toarray().tolist() == [[4, 1, 2], [1, 0, 3], [2, 3, 0]]
+
+
+@pytest.mark.parametrize("title", ["similarity", "Korrelation"])
+def test_similarities_are_no_distances(file, title):
+    with pytest.raises(io.FileFormatError, match="seems to hold similarities, which say the opposite"):
+        io.read_distances(file(f"source,target,{title}\na,b,1\nb,c,2\n"))
+    with pytest.raises(io.FileFormatError, match="seems to hold squares"):
+        io.read_distances(file("i,j,dist_sq\na,b,1\nb,c,2\n"))
+
+
+@pytest.mark.parametrize("text", ["point,y,x\na,2,1\n", "x,y,point\n1,2,a\n", ",point,x,y\n0,a,1,2\n"])
+def test_anchors_in_another_order(file, text):
+    assert io.read_anchors(file(text), ["a", "b"], 2)[0].tolist() == [1, 2]

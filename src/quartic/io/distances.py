@@ -149,10 +149,12 @@ def _from_table(table: Table, given: Sequence[str] | None) -> DistanceTable:
     if given is None and (matrix := _find_matrix(table)) is not None:
         return _from_matrix(matrix[1], table.name, matrix[0], f"a matrix in {table.layout}")
     roles = _guess_roles(table, given)
-    if "distances" in roles and re.search(r"²|\^\s*2|squared", table.title(roles["distances"])):
-        raise table.fault(
-            -1, f"{table.title(roles['distances'])} seems to hold squares; take their roots, or rename it"
-        )
+    if "distances" in roles and (title := table.title(roles["distances"])):
+        if re.search(r"²|\^\s*2|squared|(\b|_)sq(\b|_)", title):
+            raise table.fault(-1, f"{title} seems to hold squares; take their roots, or rename it")
+        if re.search("similar|ähnlich|corr?el|korrel", title.lower()):
+            cure = "rename it to distance if it does not, or use quartic cluster"
+            raise table.fault(-1, f"{title} seems to hold similarities, which say the opposite; {cure}")
     pairs, names = table.identities([roles["i"], roles["j"]], "point")
     if given is None and len(names) == 2 * len(pairs) > 2:
         cure = "if it is a list of distances at all, choose its columns by --columns"
@@ -208,12 +210,13 @@ def _guess_roles(table: Table, given: Sequence[str] | None) -> dict[str, int]:
     roles = {role: at for role, names in known.items() if (at := find_column(table.header, names)) is not None}
     ends = find_ends(table.header)
     if ends is None:  # the first two columns that may name points: words, or whole numbers
-        others = [k for k in range(table.n_columns) if k not in roles.values()]
+        others = [k for k in range(table.n_columns) if k not in roles.values() and not table.counts_rows(k)]
         names = [k for k in others if not table.is_numeric(k) or table.is_integer(k)]
         ends = (names[0], names[1]) if len(names) > 1 else None
     if ends is not None:
         roles |= {"i": ends[0], "j": ends[1]}
     unknown = [k for k in range(table.n_columns) if k not in roles.values() and table.is_numeric(k)]
+    unknown = [k for k in unknown if not table.counts_rows(k)]
     if ends is not None and not {"distances", "lower", "upper"} & set(roles) and len(unknown) == 1:
         roles["distances"] = unknown.pop()
     missing = [role for role in ("i", "j") if role not in roles]
@@ -475,15 +478,20 @@ def read_anchors(path: str | os.PathLike[str], names: Sequence[str], dimension: 
         if source.kind not in TABLES:
             raise FileFormatError(f"{source.name}: anchors are a table, point,x,y[,z]")
         table = read_table(source)
-    columns = list(range(1, table.n_columns))
+    called_by, columns = 0, list(range(1, table.n_columns))
     if table.header is not None:
-        columns = [k for k in columns if plain(table.header[k]) not in _NO_AXES and table.is_numeric(k)]
+        called_by = find_column(table.header, ("point", "name", "id", "label", "node")) or 0
+        titles = [plain(title) for title in table.header]
+        columns = [k for k, title in enumerate(titles) if title and title not in _NO_AXES and table.is_numeric(k)]
+        columns = [k for k in columns if k != called_by]
+        if sorted(titles[k] for k in columns) == sorted(axis_names(dimension)):  # whatever their order
+            columns = [titles.index(axis) for axis in axis_names(dimension)]
     if len(columns) != dimension:
-        needed = f"{len(columns)} coordinates where {dimension} are needed (-d {dimension})"
+        needed = f"{count(len(columns), 'coordinate')} where {dimension} are needed (-d {dimension})"
         raise table.fault(0, f"{needed}; an anchor is point,{','.join(axis_names(dimension))}")
     places = table.numbers(columns)
     index = {name: at for at, name in enumerate(names)}
-    rows, called = table.identities([0], "point")
+    rows, called = table.identities([called_by], "point")
     anchors: dict[int, Floats] = {}
     for row, (k,) in enumerate(rows.tolist()):
         name = called[k]

@@ -43,20 +43,25 @@ _LOOKED_AT = 200  # rows from which the layout is guessed
 _SHORT = 1 << 18  # characters
 # groups of three digits stand apart by points or, in French and Swedish, by spaces
 _GROUPED = re.compile(r"[+-]?\d{1,3}([.\s]\d{3})+")
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")  # or a number of three decimals
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")  # or a number of three decimals
 _MILLIONS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3}){2,}")
 _DECIMAL_COMMA = re.compile(rf"([+-]?\d+|{_GROUPED.pattern}),\d+([eE][+-]?\d+)?")
-_THOUSANDS_APART = re.compile(r"[+-]?\d{1,3}([,'’]\d{3})+(\.\d*)?")  # in English and in Switzerland
+_THOUSANDS_APART = re.compile(r"[+-]?\d{1,3}([,'’\s]\d{3})+(\.\d*)?")  # in English, in Switzerland, in France
 _INTEGER = re.compile(r"[+-]?\d{1,400}")  # longer ones are names
 _WHOLE = re.compile(r"([+-]?\d+)\.0*")
 _FRACTION = re.compile(r"[+-]?\d*\.\d*")
-# numbers as spreadsheets show them: 12,5 %, € 9.99, 1 200 kr, TRUE
+# numbers as spreadsheets show them: 12,5 %, € 9.99, 1 200 kr, (12.50), TRUE; and 1,5 beside 2.5
 _SHOWN = re.compile(
-    r"[%€$£¥]\s*[+-]?[\d.,\s]*\d|[+-]?\d[\d.,\s]*?\s*([%‰€$£¥]|kr\.?|zł|CHF|EUR|USD|GBP)|"
+    r"[%€$£¥]\s*[+-]?[\d.,\s]*\d|[+-]?\d[\d.,\s]*?\s*([%‰€$£¥]|kr\.?|zł|CHF|EUR|USD|GBP)|\([\d.,\s]+\)|"
+    r"[+-]?\d+,\d+|"
     "true|false|wahr|falsch|vrai|faux|verdadero|falso|vero",
     re.IGNORECASE,
 )
-_TOTAL = re.compile(r"(grand |sub)?(total|sum|summe|gesamt|insgesamt|zusammen|somme|suma)(e|s|en)?\b", re.IGNORECASE)
+_TOTAL = re.compile(
+    r"((grand |sub)?(total|sum|summe|gesamt|insgesamt|zusammen|somme|suma)(e|s|en)?|"
+    r"mean|average|avg|mittel(wert)?|durchschnitt|moyenne|media|promedio)\b",
+    re.IGNORECASE,
+)
 _REMARK = re.compile(rb"^[ \t]*([#%].*)?$", re.MULTILINE)
 # networkx writes an edge list with the attributes of an edge as a dictionary at the end of its line
 _ATTRIBUTES = re.compile(rb"[ \t]+\{(?:[^}\n]*'weight': ([^,}\n]*))?[^}\n]*\}[ \t]*$", re.MULTILINE)
@@ -102,7 +107,7 @@ class Table:
     def fault(self, row: int, what: str) -> FileFormatError:
         """Return the error that names a row, −1 for the header."""
         what += " (a row of totals?)" if row == len(self) - 1 and self.ends_in_total else ""
-        what += " (a second row of names?)" if row == 0 and "" in (self.header or ())[1:] else ""
+        what += " (a second row of names?)" if row == 0 and self._seems_named_twice() else ""
         if not self.content:
             return FileFormatError(f"{self.name}: {self.place(row)}: {what}" if row >= 0 else f"{self.name}: {what}")
         first = next(line for line, _ in _iterate_rows(self.content, self.separator))
@@ -110,7 +115,7 @@ class Table:
 
     @cached_property
     def ends_in_total(self) -> bool:
-        """Whether the last row is called a total, or has no name where others have one."""
+        """Whether the last row is called a total or a mean, or has no name where others have one."""
         last = [self.words(k)[-1] for k in range(self.n_columns) if not self.is_numeric(k)]
         return any(map(_TOTAL.match, last)) or (not any(last) and len(last) > 0)
 
@@ -119,6 +124,13 @@ class Table:
         found = [cell for row in self.sample if (cell := row[column])]
         shown = [cell for cell in found if _SHOWN.fullmatch(cell)]
         return shown[0] if 2 * len(shown) > len(found) else None
+
+    def _seems_named_twice(self) -> bool:
+        """Tell whether a name is missing, or the first row has words in all of several columns of numbers."""
+        found = [_number(cell, self.decimal_comma) for cell in self.sample[0]]
+        words = all(number is None or math.isnan(number) for number in found)
+        several = sum(map(self.is_numeric, range(self.n_columns))) > 1
+        return self.header is not None and ("" in self.header[1:] or (words and several))
 
     def title(self, column: int) -> str:
         """Return what messages call a column."""
@@ -221,6 +233,13 @@ class Table:
         """Tell whether the first rows all have a whole number of at least zero there."""
         return all(row[column].isdigit() and row[column].isascii() for row in self.sample)
 
+    def counts_rows(self, column: int) -> bool:
+        """Tell whether a column only numbers the rows, as an ``id`` does."""
+        if self.header is None or not names_rows(self.header[column]) or not self.is_integer(column):
+            return False
+        cells = self.words(column)
+        return len(set(cells)) == len(cells) and plain(self.header[column]) != "number"  # of what the pair shares
+
 
 def read_table_or_matrix(source: Source, names: tuple[str, ...], wanted: str) -> Any:
     """Return the table in a source, or its one matrix of numbers, by one of these names where there are several."""
@@ -281,6 +300,8 @@ def _read_json(source: Source) -> Table:
         elif isinstance(found, dict) and all(isinstance(column, dict | list) for column in found.values()):
             header = tuple(found)
             columns = [list(column.values() if isinstance(column, dict) else column) for column in found.values()]
+            if len(set(map(len, columns))) > 1:
+                raise ValueError("columns of different lengths; write a graph as a list of edges, or nodes and links")
             found = [list(row) for row in zip(*columns, strict=True)]
         if not isinstance(found, list) or not all(isinstance(row, list) and row for row in found) or not found:
             raise ValueError(
@@ -323,6 +344,7 @@ def _read_parquet(source: Source) -> Table:
 
 def _read_text_table(name: str, content: bytes, guessed: str) -> Table:
     content = re.sub(rb"\A\"?sep=.\"?\n", b"\n", content)  # Excel's word on the separator, which we find anyway
+    content = re.sub(rb"\A#(?=[,;])", b'"#"', content)  # no remark, but a column of row numbers
     indented = any(sign in content and b"\n" + sign in content for sign in (b" ", b"\t"))
     if indented or b"#" in content or b"%" in content:
         content = _REMARK.sub(b"", content)  # lines stay, so that they can be counted
@@ -347,6 +369,9 @@ def _read_text_table(name: str, content: bytes, guessed: str) -> Table:
     if n_titles := _count_titles(_split_lines(lines, separator), n_columns, comma):
         content = re.sub(rb"^.+$", b"", content, count=n_titles, flags=re.MULTILINE)
         sample = [row for row in _split_lines(lines[n_titles:], separator) if len(row) == n_columns]
+    if _lacks_corner(_split_lines(lines, separator), n_columns, comma):
+        content = f'""{separator}'.encode() + content.lstrip()
+        sample.insert(0, ["", *_split_lines(lines[:1], separator)[0]])
     header = _find_header(sample, n_columns, comma)
     if header is not None and header[0] and f"\n{separator}".encode() in content:
         content = re.sub(rf"^[{re.escape(separator)} \t]+$".encode(), b"", content, flags=re.MULTILINE)
@@ -363,12 +388,12 @@ def _read_text_table(name: str, content: bytes, guessed: str) -> Table:
     if n_columns > 1 and not guessed.startswith("sheet "):
         cut += f" separated by {SEPARATORS[separator]}"
     titles = f"{count(n_titles, 'line')} above left out" if n_titles else ""
-    doubtful = None if comma or separator == "," else _find_doubtful_point(sample)
-    points = f"decimal points: {doubtful} is {float(doubtful):g}" if doubtful else ""
-    cells = [] if comma or (separator == "," and b'"' not in content) else [cell for row in sample for cell in row]
-    apart = next(filter(_THOUSANDS_APART.fullmatch, cells), None)
+    doubtful = _find_doubtful(sample, "," if comma else ".") if separator in "\t|" or not comma else None
+    points = "decimal commas" if comma else "decimal points" if doubtful and separator != "," else ""
+    points += f": {doubtful} is {_number(doubtful, comma):g}" if points and doubtful else ""
+    apart = next((cell for row in sample for cell in row if not comma and _THOUSANDS_APART.fullmatch(cell)), None)
     thousands = f"between thousands: {apart} is {_number(apart, False):.12g}" if apart else ""
-    kinds = ["decimal commas" if comma else points, thousands, "attributes of networkx" if attributes else ""]
+    kinds = [points, thousands, "attributes of networkx" if attributes else ""]
     layout = ", ".join(filter(None, [cut, named, titles, *kinds, guessed]))
     table = Table(name, columns, header, layout, comma, content, separator, attributes)
     if len(table) == 0:
@@ -558,13 +583,21 @@ def _has_decimal_comma(sample: list[list[str]]) -> bool:
     )
 
 
-def _find_doubtful_point(sample: list[list[str]]) -> str | None:
-    """Return a cell like 1.240 that may be a thousand: it stands among whole numbers, and no point says otherwise."""
+def _find_doubtful(sample: list[list[str]], sign: str) -> str | None:
+    """Return a cell like 1.240 that may be a thousand: no other says otherwise; of points, among whole numbers."""
     for column in zip(*sample, strict=True):
-        dotted: list[str] = [cell for cell in column if "." in cell and _number(cell, False) is not None]
-        if dotted and all(map(_THOUSANDS.fullmatch, dotted)) and any(map(_INTEGER.fullmatch, column)):
+        dotted: list[str] = [cell for cell in column if sign in cell and _number(cell, sign == ",") is not None]
+        if dotted and all(map(_THOUSANDS.fullmatch, dotted)) and (sign == "," or any(map(_INTEGER.fullmatch, column))):
             return dotted[0]
     return None
+
+
+def _lacks_corner(rows: list[list[str]], n_columns: int, comma: bool) -> bool:
+    """Tell whether only the first line has one cell less, all of them names: R writes none above those of the rows."""
+    first, *others = rows
+    words = all(_number(cell, comma) is None for cell in first)
+    alike = len(others) > 1 and {len(row) for row in others} == {n_columns}
+    return words and alike and len(first) == n_columns - 1 > 1
 
 
 def _find_header(sample: list[list[str]], n_columns: int, comma: bool) -> tuple[str, ...] | None:
@@ -602,8 +635,10 @@ def _number(text: str, decimal_comma: bool) -> float | None:
     try:
         return float(text) if "_" not in text else None
     except ValueError:
+        if text[:1] == "\u2212":  # a minus sign, as typesetters have it
+            return _number(f"-{text[1:]}", decimal_comma)
         apart = not decimal_comma and _THOUSANDS_APART.fullmatch(text)
-        return float(re.sub("[,'’]", "", text)) if apart else None
+        return float(re.sub(r"[,'’\s]", "", text)) if apart else None
 
 
 # -- names of columns -------------------------------------------------------------------------------------------------
@@ -635,6 +670,7 @@ NAMES = (
     "", "id", "index", "name", "node", "point", "label", "key", "sample", "document", "unnamed: 0", "nr", "nr.", "no",
     "no.", "number", "nummer", "#",
 )  # fmt: skip
+TIMES = ("year", "date", "time", "timestamp", "jahr", "datum", "zeit", "année", "año")
 _NAMED_ID = re.compile(r".+[ _.-](?i:id|nr\.?|no\.?)|.+[a-z]I[dD]")
 ALL_NAMES = frozenset({*(name for pair in ENDS for name in pair), *WEIGHT, *DISTANCE, *LOWER, *UPPER})
 KNOWN_NAMES = ALL_NAMES - {"a", "b", "u", "v", "d", "w", "da", "de"}  # these may as well be the names of nodes
