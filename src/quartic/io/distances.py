@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quartic.io.arrays import read_arrays
+from quartic.io.arrays import one_matrix, read_arrays
 from quartic.io.atoms import Structure
 from quartic.io.files import GRAPHS, TABLES, FileFormatError, Source, count, source_of
 from quartic.io.graphs import check_repeats, merge_repeats, named_matrix
@@ -137,7 +137,11 @@ def _read(source: Source, columns: Sequence[str] | None) -> DistanceTable:
         return replace(found, distances=found.lower, lower=None, upper=None) if exact else found
     if source.kind in (*GRAPHS, "atoms"):
         raise FileFormatError(f"{source.name}: this kind of file holds no distances; write i,j,d as CSV")
-    return _from_arrays(read_arrays(source), source.name)
+    arrays = read_arrays(source)
+    if "pairs" in arrays:
+        return _from_pairs(arrays, source.name)
+    cure = "; or save the arrays pairs and distances"
+    return _from_array(one_matrix(arrays, source.name, ("D", "distances", "array"), cure), source.name)
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------
@@ -233,18 +237,8 @@ def _guess_roles(table: Table, given: Sequence[str] | None) -> dict[str, int]:
 # -- arrays -----------------------------------------------------------------------------------------------------------
 
 
-def _from_arrays(arrays: dict[str, Any], name: str) -> DistanceTable:
-    """Return the distances in named arrays: ``pairs`` and ``distances``, or a matrix, or three columns."""
-    if "pairs" in arrays:
-        return _from_pairs(arrays, name)
-    matrices = [array for array in arrays.values() if getattr(array, "ndim", 0) == 2 and array.dtype.kind in "fiub"]
-    matrices = [array for array in matrices if min(array.shape) > 1] or matrices  # labels are columns
-    if len(matrices) != 1:
-        raise FileFormatError(
-            f"{name}: expected the arrays pairs and distances, or one matrix of distances; "
-            f"found {', '.join(arrays) or 'none'}"
-        )
-    D = matrices[0]
+def _from_array(D: Any, name: str) -> DistanceTable:
+    """Return the distances in a matrix, or in three columns."""
     loops = np.zeros(1) if sp.issparse(D) or D.shape[0] != D.shape[1] else np.nan_to_num(np.diagonal(D))
     if not sp.issparse(D) and D.shape[1] == 3 and (len(D) != 3 or loops.any()):
         return _from_pairs({"pairs": D[:, :2], "distances": D[:, 2]}, name)

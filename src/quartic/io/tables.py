@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.archives import check_fits
-from quartic.io.arrays import one_matrix
+from quartic.io.arrays import one_matrix, read_arrays
 from quartic.io.files import GRAPHS, TABLES, FileFormatError, Source, count, damage_named, read_bytes, read_text
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def read_table_or_matrix(source: Source, names: tuple[str, ...], wanted: str) ->
     if source.kind in (*GRAPHS, "mdjeep", "atoms"):
         cure = "; use quartic locate" if source.kind == "mdjeep" else ""
         raise FileFormatError(f"{source.name}: this kind of file holds no {wanted}{cure}")
-    return read_table(source) if source.kind in TABLES else one_matrix(source, names)
+    return read_table(source) if source.kind in TABLES else one_matrix(read_arrays(source), source.name, names)
 
 
 def read_table(source: Source) -> Table:
