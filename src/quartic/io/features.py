@@ -24,7 +24,8 @@ from quartic.io.graphs import (
     named_matrix,
     refuse_words,
 )
-from quartic.io.tables import CLEAR_ENDS, SEPARATORS, Table, find_ends, names_rows, read_table_or_matrix
+from quartic.io.names import CLEAR_ENDS, find_ends, names_rows
+from quartic.io.tables import SEPARATORS, Table, read_table_or_matrix
 
 MATRIX_NAMES = ("X", "fea", "features", "data", "array")
 

@@ -28,20 +28,8 @@ from quartic.io.files import (
     read_text,
     source_of,
 )
-from quartic.io.tables import (
-    ALL_NAMES,
-    CLEAR_ENDS,
-    DISTANCE,
-    ENDS,
-    INSTALL,
-    TIMES,
-    WEIGHT,
-    Table,
-    find_column,
-    find_ends,
-    plain,
-    read_table_or_matrix,
-)
+from quartic.io.names import ALL_NAMES, CLEAR_ENDS, DISTANCE, ENDS, TIMES, WEIGHT, find_column, find_ends, plain
+from quartic.io.tables import INSTALL, Table, read_table_or_matrix
 
 MATRIX_NAMES = ("A", "M", "W", "adjacency", "similarity", "array")
 
