@@ -578,7 +578,7 @@ def test_faulty_tables(file, text, words):
 @pytest.mark.parametrize("name", ["Total", "Grand total:", "Summe 2024", "", "Somme"])
 def test_a_row_of_totals_is_no_sample(file, name):
     rows = "region;sales;staff\nNorth;12,5;3\nSouth;7,25;4\nEast;8,5;2\n"
-    with pytest.raises(io.FileFormatError, match=r"csv:5: these are the sums or means .* \(a row of totals\?\)"):
+    with pytest.raises(io.FileFormatError, match=r"csv:5: these are the sums .* \(a row of totals\?\)"):
         io.read_similarity(file(f"{rows}{name};28,25;9\n"))
     assert len(io.read_similarity(file(f"{rows}{name or 'x'};5;3\n")).names) == 4  # called so, and no sum
     assert len(io.read_similarity(file(f"{rows}West;28,25;9\n")).names) == 4
@@ -1019,7 +1019,7 @@ def test_numbers_as_they_are_set_in_type(file):
 
 
 def test_means_below_a_table_are_no_sample(file):
-    with pytest.raises(io.FileFormatError, match=r"csv:5: these are the sums or means"):
+    with pytest.raises(io.FileFormatError, match=r"csv:5: these are the means of the rows"):
         io.read_similarity(file("name,a,b\nx,1,2\ny,3,4\nz,5,6\nMean,3,4\n"))
 
 
@@ -1076,3 +1076,27 @@ def test_similarities_are_no_distances(file, title):
 @pytest.mark.parametrize("text", ["point,y,x\na,2,1\n", "x,y,point\n1,2,a\n", ",point,x,y\n0,a,1,2\n"])
 def test_anchors_in_another_order(file, text):
     assert io.read_anchors(file(text), ["a", "b"], 2)[0].tolist() == [1, 2]
+
+
+def test_the_header_that_pandas_writes_for_an_array(file):
+    for below in ("1.5,2,3\n4,5,6\n7,8.5,9\n", "1,2.5,3\n4,5,6\n7,8,9\n0,0,1\n"):
+        found = io.read_similarity(file(f"0,1,2\n{below}"))
+        assert (found.columns, len(found.X)) == (("0", "1", "2"), below.count("\n"))
+    digits = io.read_features(file("0,1,2,3,4\n0,0,5,13,9\n0,1,4,12,9\n3,1,0,7,8\n"))
+    assert digits.X.shape == (3, 5)
+    matrix = "0,1,2\n0,1,3\n1,0,2\n3,2,0\n"
+    assert io.read_distances(file(matrix)).distances.tolist() == [1, 3, 2]
+    assert io.read_similarity(file(matrix)).adjacency.toarray().tolist() == [[0, 1, 3], [1, 0, 2], [3, 2, 0]]
+    edges = io.read_graph(file("0,1,2\n1,2,3\n0,2,4\n1,3,1\n"))  # no header
+    assert edges.adjacency.nnz == 8
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_matrix_whose_rows_are_counted(file, first):
+    """As pandas writes a frame whose columns alone have names."""
+    text = ",A,B,C\n" + "".join(f"{first + k},{row}\n" for k, row in enumerate(("0,1,3", "1,0,2", "3,2,0")))
+    assert io.read_similarity(file(text)).names == ("A", "B", "C")
+    distances = io.read_distances(file(text))
+    assert (distances.names, distances.distances.tolist()) == (("A", "B", "C"), [1, 3, 2])
+    features = io.read_similarity(file(text.replace("3,2,0", "4,2,0")))
+    assert features.X.shape == (3, 3)

@@ -478,7 +478,7 @@ def read_anchors(path: str | os.PathLike[str], names: Sequence[str], dimension: 
         called_by = find_column(table.header, ("point", "name", "id", "label", "node")) or 0
         titles = [plain(title) for title in table.header]
         columns = [k for k, title in enumerate(titles) if title and title not in _NO_AXES and table.is_numeric(k)]
-        columns = [k for k in columns if k != called_by]
+        columns = [k for k in columns if k != called_by and not table.counts_rows(k)]
         if sorted(titles[k] for k in columns) == sorted(axis_names(dimension)):  # whatever their order
             columns = [titles.index(axis) for axis in axis_names(dimension)]
     if len(columns) != dimension:

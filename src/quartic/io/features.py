@@ -133,8 +133,9 @@ def features_of_table(table: Table, columns: Sequence[str] | None = None) -> Fea
     if table.ends_in_total and len(X) > 2:
         total = X[:-1].sum(axis=0)
         sums, means = (np.abs(X[-1] - of) <= 1e-3 * np.abs(of) for of in (total, total / (len(X) - 1)))
-        if (sums & (total != 0)).any() or (means.all() and total.any()):
-            raise table.fault(len(X) - 1, "these are the sums or means of the rows above; take the row out")
+        what = "sums" if (sums & (total != 0)).any() else "means" if means.all() and total.any() else ""
+        if what:
+            raise table.fault(len(X) - 1, f"these are the {what} of the rows above; take the row out")
     names = tuple(map(str, range(len(table)))) if named is None else tuple(table.words(named))
     titles = tuple(str(column) if table.header is None else table.header[column] or str(column) for column in numeric)
     used = "one column" if len(numeric) == 1 else f"{len(numeric)} columns"

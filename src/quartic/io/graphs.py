@@ -258,7 +258,10 @@ def named_matrix(table: Table) -> tuple[tuple[str, ...], NDArray[np.float64]] | 
         return None
     if not beside and {*map(plain, names)} <= ALL_NAMES and find_ends(names, CLEAR_ENDS) is not None:
         return None  # two columns of numbered nodes, and as many edges
-    if beside and (rows := tuple(table.words(0))) != names:
+    rows = tuple(table.words(0)) if beside else names
+    if rows != names and rows in [tuple(str(first + k) for k in range(len(names))) for first in (0, 1)]:
+        beside = 0  # they are only counted
+    elif rows != names:
         if sorted(rows) == sorted(names):
             at = next(k for k in range(len(rows)) if rows[k] != names[k])
             raise table.fault(at, f"row {rows[at]!r} stands where column {names[at]!r} does; sort both alike")

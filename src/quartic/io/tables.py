@@ -615,6 +615,8 @@ def _find_header(sample: list[list[str]], n_columns: int, comma: bool) -> tuple[
         return names
     if not others:
         return None
+    if _counts_columns(first, others, comma):
+        return names
     is_word = [_number(cell, comma) is None for cell in first]
     for column, word in enumerate(is_word):
         below = [row[column] for row in others]
@@ -625,6 +627,16 @@ def _find_header(sample: list[list[str]], n_columns: int, comma: bool) -> tuple[
     if names[0] == "" and n_columns > 1 and all(row[0] for row in others):
         return names
     return None
+
+
+def _counts_columns(first: list[str], others: list[list[str]], comma: bool) -> bool:
+    """Tell whether the first row only counts the columns from 0 on, as pandas does, and is no edge."""
+    n = len(first)
+    if n < 2 or first != [str(k) for k in range(n)]:
+        return False
+    no_nodes = any("." in cell or "e" in cell or (comma and "," in cell) for row in others for cell in row[:2])
+    square = len(others) == n > 2 and others == [list(column) for column in zip(*others, strict=True)]
+    return n > 4 or no_nodes or square
 
 
 def _number(text: str, decimal_comma: bool) -> float | None:
