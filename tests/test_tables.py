@@ -1052,6 +1052,8 @@ def test_the_weights_of_graph_files_whatever_they_are_called(file):
     )
     capital = io.read_graph(file(xml.format("Weight"), "c.graphml"))
     assert (capital.adjacency.max(), "weights in Weight" in capital.guess) == (2.5, True)
+    words = io.read_graph(file(gml.format("").replace("value 3", 'value "close"'), "w.gml"))
+    assert (words.adjacency.max(), "no weights, left out: value" in words.guess) == (1, True)
     length = io.read_graph(file(xml.format("length"), "d.graphml"))
     assert (length.adjacency.max(), "no weights, left out: length" in length.guess) == (1, True)
     links = '{"nodes": [{"id": 1, "label": "x"}, {"id": 2, "label": "y"}], "edges": [{"from": 1, "to": 2}]}'

@@ -393,7 +393,10 @@ def _read_by_networkx(source: Source, repeats: str | None) -> GraphTable:
     index = {node: at for at, node in enumerate(graph.nodes)}
     pairs = np.array([(index[a], index[b]) for a, b, _ in edges], dtype=np.int64)
     told = dict.fromkeys(str(key) for _, _, facts in edges for key in facts)
-    keys = sorted((key for key in told if plain(key) in WEIGHT), key=lambda key: WEIGHT.index(plain(key)))
+    words = {key for _, _, facts in edges for key, fact in facts.items() if isinstance(fact, str) and key != "weight"}
+    keys = sorted(
+        (key for key in told if plain(key) in WEIGHT and key not in words), key=lambda key: WEIGHT.index(plain(key))
+    )
     with damage_named(source.name, "an edge's weight is not a number"):
         weights = np.array([float(next((facts[k] for k in keys if k in facts), 1.0)) for _, _, facts in edges])
     there, back = (sp.csr_array((weights, ends), shape=(len(index),) * 2) for ends in (pairs.T, pairs[:, ::-1].T))
