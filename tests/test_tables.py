@@ -1102,3 +1102,11 @@ def test_a_matrix_whose_rows_are_counted(file, first):
     assert (distances.names, distances.distances.tolist()) == (("A", "B", "C"), [1, 3, 2])
     features = io.read_similarity(file(text.replace("3,2,0", "4,2,0")))
     assert features.X.shape == (3, 3)
+
+
+def test_numbers_with_decimal_commas_are_no_nodes(file):
+    table = file("Name;Größe;x\na;1,5;-0,13\nb;2,5;0,7\nc;9,25;3,0\n")
+    with pytest.raises(io.FileFormatError, match=r"csv:2: 1,5 in column 'Größe' is no node; use a whole number"):
+        io.read_similarity(table, columns=["Größe", "x"])
+    graph = io.read_graph(file("von;nach;Gewicht\n1,0;2,0;0,5\n2,0;3,0;1,5\n"))
+    assert graph.names == ("1", "2", "3")

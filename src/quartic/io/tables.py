@@ -169,8 +169,9 @@ class Table:
         appear[codes.ravel()[::-1]] = np.arange(codes.size - 1, -1, -1)
         for code in np.argsort(appear).tolist():
             name = words[code]
-            if name.lower() in MISSING or ("." in name and _FRACTION.fullmatch(name)):
-                number = _WHOLE.fullmatch(name)
+            written = name.replace(",", ".") if self.decimal_comma else name
+            if name.lower() in MISSING or ("." in written and _FRACTION.fullmatch(written)):
+                number = _WHOLE.fullmatch(written)
                 if number is None:
                     row, column = divmod(int(appear[code]), len(columns))
                     where = self.title(columns[column])
