@@ -206,6 +206,12 @@ LAYOUTS = [
     "a,b,1\nb,c\nc,a,2\nd,a,1\n",
     "a,b,1\nb,c,x\nc,a,2\nd,a,1\n",
     'a,b,1\nb,c,"2\n',
+    "i,j,d\na,b,−1\nb,c,1 234\nc,a,2\n",
+    "#,i,j,d\n1,a,b,1\n2,b,c,1\n3,c,a,2\n",
+    "i;j;w\na;b;1 234\nb;c;2\nc;a;3\n",
+    '"i" "j" "w"\n"x" a b 1\n"y" b c 2\n"z" c a 3\n',
+    "source,target,w\n1.0,2.0,1\n2.0,3.0,0\n3.0,1.0,5\n",
+    "0,1,2,3,4\n1.5,2,3,4,5\n2,3,4,5,6\n9,8,7,6,5\n",
 ]
 
 
@@ -1110,3 +1116,17 @@ def test_numbers_with_decimal_commas_are_no_nodes(file):
         io.read_similarity(table, columns=["Größe", "x"])
     graph = io.read_graph(file("von;nach;Gewicht\n1,0;2,0;0,5\n2,0;3,0;1,5\n"))
     assert graph.names == ("1", "2", "3")
+
+
+def test_a_line_of_sizes_is_no_edge(file):
+    for text in ("5 3\n1 2\n2 3\n4 5\n", "3 6\n1 2\n2 3\n4 6\n", "4 3\n1 2\n2 3\n3 4\n"):
+        with pytest.raises(io.FileFormatError, match=r"csv:1: \d and \d are how many nodes and edges follow"):
+            io.read_similarity(file(text))
+        edges = text.split("\n")[1:4]
+        moved = io.read_similarity(file("\n".join([*edges, text.split("\n")[0]])))  # as told
+        assert moved.adjacency.nnz == 8 - 2 * (text[:3] in ("4 3",))
+
+
+def test_a_matrix_of_similarities_is_no_matrix_of_distances(file):
+    with pytest.raises(io.FileFormatError, match="csv:2: the distance of A to itself, 1, must be 0; similarities are"):
+        io.read_distances(file(",A,B,C\nA,1,.5,.2\nB,.5,1,.3\nC,.2,.3,1\n"))

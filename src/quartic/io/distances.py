@@ -191,7 +191,14 @@ def _find_matrix(table: Table) -> tuple[tuple[str, ...], Floats] | None:
     found = named_matrix(table)
     if found is None and table.header is None and columns.start == 0 and all(map(table.is_numeric, columns)):
         found = tuple(map(str, columns)), table.numbers(columns, missing=True, infinite=True)
-    if found is None or np.nan_to_num(np.diagonal(found[1])).any():
+    if found is None:
+        return None
+    loops = np.nan_to_num(np.diagonal(found[1]))
+    if loops.any():
+        at = int(np.argmax(loops != 0))
+        if columns.start == 1:
+            fault = f"the distance of {found[0][at]} to itself, {loops[at]:g}, must be 0"
+            raise table.fault(at, f"{fault}; similarities are for quartic cluster")
         return None
     table.numbers(columns, missing=True)  # names the line at fault
     return found

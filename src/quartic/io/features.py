@@ -229,7 +229,7 @@ def _guess_matrix(matrix: Any, name: str) -> GraphTable | FeatureTable:
     n, p = matrix.shape
     if n != p:
         return features_of_matrix(matrix, name)
-    if is_one_sided(matrix) or is_symmetric(matrix):
+    if is_symmetric(matrix) or is_one_sided(matrix):
         return graph_of_matrix(matrix, name)
     raise FileFormatError(f"{name}: a square matrix of {n} × {n} that is not symmetric: a graph, or features? {_ASK}")
 

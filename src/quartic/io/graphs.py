@@ -322,9 +322,18 @@ def _refuse_header(table: Table, pairs: NDArray[np.int64], names: tuple[str, ...
     """Raise where the first row may be names of columns that we do not know: both its words occur nowhere else.
 
     As an edge it would be a component of its own, in a list so short that it may be anything, or whose other nodes have
-    several edges as a rule.
+    several edges as a rule. Of numbered nodes it may say how many nodes and edges follow.
     """
-    if table.header is not None or len(pairs) < 2 or names[0].isdigit():
+    if table.header is not None or len(pairs) < 2:
+        return
+    if names[0].isdigit():
+        a, b = (names[k] for k in pairs[0])
+        n_edges, below = str(len(pairs) - 1), pairs[1:]
+        if len(below) > 2 and n_edges in (a, b):
+            n_nodes = str(len(np.unique(below))), names[int(below.max())]  # those with edges, or numbered from 1
+            if (b if a == n_edges else a) in n_nodes:
+                fault = f"{a} and {b} are how many nodes and edges follow: is this an edge? take it out, or further down"
+                raise table.fault(0, fault)
         return
     times = np.bincount(pairs.ravel(), minlength=len(names))
     alone = pairs[0, 0] != pairs[0, 1] and (times[pairs[0]] == 1).all()
