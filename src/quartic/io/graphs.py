@@ -332,7 +332,7 @@ def _refuse_header(table: Table, pairs: NDArray[np.int64], names: tuple[str, ...
         if len(below) > 2 and n_edges in (a, b):
             n_nodes = str(len(np.unique(below))), names[int(below.max())]  # those with edges, or numbered from 1
             if (b if a == n_edges else a) in n_nodes:
-                fault = f"{a} and {b} are how many nodes and edges follow: take the line out, or, if an edge, put it last"
+                fault = f"{a} and {b} are how many nodes and edges follow: take the line out, or put an edge last"
                 raise table.fault(0, fault)
         return
     times = np.bincount(pairs.ravel(), minlength=len(names))
