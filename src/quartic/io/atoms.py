@@ -273,10 +273,8 @@ def write_xyz(path: str | Path, atoms: Any, comment: str = "") -> None:
 
     Parameters
     ----------
-    path : str or Path
-        The file; replaced if it exists.
-    atoms : Structure or array (n, 3)
-        Atoms, or only their coordinates.
+    path, atoms
+        As in `write_pdb`.
     comment : str
         The second line.
 
