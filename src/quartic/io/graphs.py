@@ -272,8 +272,11 @@ def named_matrix(table: Table) -> tuple[tuple[str, ...], NDArray[np.float64]] | 
 
 def is_one_sided(A: Any) -> bool:
     """Tell whether a square matrix has entries on one side of its diagonal only."""
-    sides = (sp.tril(A, -1), sp.triu(A, 1)) if sp.issparse(A) else (np.tril(A, -1), np.triu(A, 1))
-    return bool(abs(sides[0]).sum() == 0) != bool(abs(sides[1]).sum() == 0)
+    if not sp.issparse(A):
+        return bool(np.tril(A, -1).any() != np.triu(A, 1).any())
+    entries = A.tocoo()
+    below = np.sign(entries.row - entries.col)[entries.data != 0]
+    return bool((below > 0).any() != (below < 0).any())
 
 
 def is_symmetric(A: Any) -> bool:
