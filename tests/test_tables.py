@@ -359,6 +359,12 @@ def test_excel(tmp_path):
     found = io.read_similarity(_workbook(tmp_path / "edges.xlsx", [], edges))
     np.testing.assert_array_equal(found.adjacency.toarray(), TRIANGLE)
     assert "sheet 'sheet 1'" in found.guess
+    cover = [["Friends of 7b"], [None], ["by the school office"]]
+    assert "sheet 'sheet 1'" in io.read_similarity(_workbook(tmp_path / "cover.xlsx", cover, edges)).guess
+    assert io.read_features(_workbook(tmp_path / "one.xlsx", [["x"], [1], [2.5]], [["remarks"]])).X.tolist() == [
+        [1],
+        [2.5],
+    ]
     table = [["", "x", "y"], ["x", None, 2.5], ["y", 2.5, None]]
     assert io.read_distances(_workbook(tmp_path / "d.xlsx", table)).distances.tolist() == [2.5]
     wrong = [["name", "height"], ["rose", 1.5], ["fern", "tall"], ["oak", 9]]

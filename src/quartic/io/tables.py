@@ -264,7 +264,7 @@ def read_table(source: Source) -> Table:
 
 
 def _read_excel(source: Source) -> tuple[bytes, str]:
-    """Return the first sheet that is not empty as CSV, and which it is; rows stay in their lines."""
+    """Return the first sheet with a table, or else with anything, as CSV, and which it is; rows stay in their lines."""
     try:
         import openpyxl
     except ImportError:
@@ -275,13 +275,20 @@ def _read_excel(source: Source) -> tuple[bytes, str]:
         with ZipFile(source.path) as archive:
             check_fits(sum(member.file_size for member in archive.infolist()))
         with open(source.path, "rb") as stream:  # openpyxl leaves a file that it opened itself open where it is damaged
+            found: tuple[str, list[Any]] | None = None
             for sheet in openpyxl.load_workbook(stream, read_only=True, data_only=True).worksheets:
                 rows = [["" if cell is None else cell for cell in row] for row in sheet.iter_rows(values_only=True)]
-                if any(cell != "" for row in rows for cell in row):
-                    text = StringIO()
-                    csv.writer(text, lineterminator="\n").writerows(rows)
-                    return text.getvalue().encode(), f"sheet {sheet.title!r}"
-    raise FileFormatError(f"{source.name}: no row of data in the file")
+                filled = [sum(cell != "" for cell in row) for row in rows]
+                is_table = sum(n_cells > 1 for n_cells in filled) > 1  # a cover has a few words below each other
+                if is_table or (found is None and any(filled)):
+                    found = sheet.title, rows
+                if is_table:
+                    break
+    if found is None:
+        raise FileFormatError(f"{source.name}: no row of data in the file")
+    text = StringIO()
+    csv.writer(text, lineterminator="\n").writerows(found[1])
+    return text.getvalue().encode(), f"sheet {found[0]!r}"
 
 
 def _read_json(source: Source) -> Table:
