@@ -13,6 +13,7 @@ ENDS = (
     ("von", "nach"), ("von", "zu"), ("quelle", "ziel"), ("knoten1", "knoten2"), ("punkt1", "punkt2"),
     ("de", "vers"), ("source", "cible"), ("origine", "destination"), ("origen", "destino"), ("desde", "hasta"),
     ("sender", "recipient"), ("sender", "receiver"), ("absender", "empfänger"), ("caller", "callee"),
+    ("source_id", "target_id"), ("from_id", "to_id"), ("user1", "user2"), ("user_a", "user_b"), ("node 1", "node 2"),
     ("follower", "followee"), ("citing", "cited"), ("author1", "author2"), ("parent", "child"),
     ("da", "a"), ("de", "a"), ("u", "v"), ("a", "b"),
 )  # fmt: skip
@@ -29,11 +30,11 @@ LOWER = ("lower", "low", "lo", "min", "lb", "lower_bound", "minimum")
 UPPER = ("upper", "high", "hi", "max", "ub", "upper_bound", "maximum")
 # Of the columns that name rows: these, and those that end in id, nr. or no. as a word, or in ID or Id.
 NAMES = (
-    "", "id", "index", "name", "node", "point", "label", "key", "sample", "document", "unnamed: 0", "nr", "nr.", "no",
+    "", "id", "index", "name", "node", "point", "label", "key", "sample", "document", "nr", "nr.", "no",
     "no.", "number", "nummer", "#",
 )  # fmt: skip
 TIMES = ("year", "date", "time", "timestamp", "jahr", "datum", "zeit", "année", "año")
-_NAMED_ID = re.compile(r".+[ _.-](?i:id|nr\.?|no\.?)|.+[a-z]I[dD]")
+_NAMED_ID = re.compile(r".+[ _.-](?i:id|nr\.?|no\.?)|.+[a-z]I[dD]|Unnamed: 0[.\d]*")
 ALL_NAMES = frozenset({*(name for pair in ENDS for name in pair), *WEIGHT, *DISTANCE, *LOWER, *UPPER})
 KNOWN_NAMES = ALL_NAMES - {"a", "b", "u", "v", "d", "w", "da", "de"}  # these may as well be the names of nodes
 

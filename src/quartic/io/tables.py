@@ -355,7 +355,10 @@ def _read_text_table(name: str, content: bytes, guessed: str) -> Table:
     content = re.sub(rb"\A\"?sep=.\"?\n", b"\n", content)  # Excel's word on the separator, which we find anyway
     content = re.sub(rb"\A#(?=[,;])", b'"#"', content)  # no remark, but a column of row numbers
     indented = any(sign in content and b"\n" + sign in content for sign in (b" ", b"\t"))
+    n_remarks = 0
     if indented or b"#" in content or b"%" in content:
+        above = re.match(rb"(?:[ \t]*(?:[#%].*)?\n)*", content)
+        n_remarks = len(re.findall(rb"^[ \t]*[#%]", content[above.end() if above else 0 :], re.MULTILINE))
         content = _REMARK.sub(b"", content)  # lines stay, so that they can be counted
     attributes = _ATTRIBUTES.search(content[:100_000]) is not None
     if attributes:
@@ -378,7 +381,8 @@ def _read_text_table(name: str, content: bytes, guessed: str) -> Table:
     if n_titles := _count_titles(_split_lines(lines, separator), n_columns, comma):
         content = re.sub(rb"^.+$", b"", content, count=n_titles, flags=re.MULTILINE)
         sample = [row for row in _split_lines(lines[n_titles:], separator) if len(row) == n_columns]
-    if _lacks_corner(_split_lines(lines, separator), n_columns, comma):
+    quoted = separator != "," or lines[0].startswith('"')  # without, commas within numbers may be what is too much
+    if quoted and _lacks_corner(_split_lines(lines, separator), n_columns, comma):
         content = f'""{separator}'.encode() + content.lstrip()
         sample.insert(0, ["", *_split_lines(lines[:1], separator)[0]])
     header = _find_header(sample, n_columns, comma)
@@ -403,7 +407,8 @@ def _read_text_table(name: str, content: bytes, guessed: str) -> Table:
     apart = next((cell for row in sample for cell in row if not comma and _THOUSANDS_APART.fullmatch(cell)), None)
     thousands = f"between thousands: {apart} is {_number(apart, False):.12g}" if apart else ""
     kinds = [points, thousands, "attributes of networkx" if attributes else ""]
-    layout = ", ".join(filter(None, [cut, named, titles, *kinds, guessed]))
+    remarks = f"{count(n_remarks, 'line')} left out that begin{'s' * (n_remarks == 1)} with # or %" if n_remarks else ""
+    layout = ", ".join(filter(None, [cut, named, titles, remarks, *kinds, guessed]))
     table = Table(name, columns, header, layout, comma, content, separator, attributes)
     if len(table) == 0:
         raise table.fault(-1, "there are column names, but no rows below them")
@@ -604,7 +609,7 @@ def _find_doubtful(sample: list[list[str]], sign: str) -> str | None:
 def _lacks_corner(rows: list[list[str]], n_columns: int, comma: bool) -> bool:
     """Tell whether only the first line has one cell less, all of them names: R writes none above those of the rows."""
     first, *others = rows
-    words = all(_number(cell, comma) is None for cell in first)
+    words = all(_number(cell, comma) is None for cell in first) and not names_rows(first[0])
     alike = len(others) > 1 and {len(row) for row in others} == {n_columns}
     return words and alike and len(first) == n_columns - 1 > 1
 
