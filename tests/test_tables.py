@@ -15,7 +15,7 @@ from scipy.io import mmwrite, savemat
 from quartic import io
 from quartic.io.files import open_source, source_of
 from quartic.io.graphs import negative_weights
-from quartic.io.tables import read_table
+from quartic.io.sheets import read_table
 
 # -- the layout of a table --------------------------------------------------------------------------------------------
 

@@ -18,7 +18,8 @@ from quartic.io.atoms import Structure
 from quartic.io.files import GRAPHS, TABLES, FileFormatError, Source, count, source_of
 from quartic.io.graphs import check_repeats, merge_repeats, named_matrix
 from quartic.io.names import DISTANCE, LOWER, UPPER, find_column, find_ends, plain
-from quartic.io.tables import Table, read_columns, read_table
+from quartic.io.sheets import read_table
+from quartic.io.tables import Table, read_columns
 
 _WEIGHT = ("weight", "weights", "w", "gewicht", "poids", "peso")
 _EXPECTED = "expected i,j,d, or i,j,lower,upper, and maybe weight"

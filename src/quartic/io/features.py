@@ -25,7 +25,8 @@ from quartic.io.graphs import (
     refuse_words,
 )
 from quartic.io.names import CLEAR_ENDS, find_ends, names_rows
-from quartic.io.tables import SEPARATORS, Table, read_table_or_matrix
+from quartic.io.sheets import read_table_or_matrix
+from quartic.io.tables import SEPARATORS, Table
 
 MATRIX_NAMES = ("X", "fea", "features", "data", "array")
 

@@ -29,7 +29,8 @@ from quartic.io.files import (
     source_of,
 )
 from quartic.io.names import ALL_NAMES, CLEAR_ENDS, DISTANCE, ENDS, TIMES, WEIGHT, find_column, find_ends, plain
-from quartic.io.tables import INSTALL, Table, read_table_or_matrix
+from quartic.io.sheets import INSTALL, read_table_or_matrix
+from quartic.io.tables import Table
 
 MATRIX_NAMES = ("A", "M", "W", "adjacency", "similarity", "array")
 
