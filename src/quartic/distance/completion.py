@@ -75,7 +75,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     tol : float, default=1e-8
         A run has converged when the norm of the gradient is at most ``tol`` times that at a random start.
     max_iter, max_time : int, float or None
-        Limits: iterations of a run, seconds of the whole search.
+        Limits: iterations of a run, and seconds of the whole search, one limit for all starts and components; what the
+        data determine is found out after it.
     n_jobs : int or None, default=None
         Threads to use: searches are done at the same time, and threads left over shared among them; patches of 200,000
         points and more are solved in so many processes. None: one search at a time, on as many threads as the
