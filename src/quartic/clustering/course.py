@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from quartic.compiled.clock import solving_time
@@ -62,10 +62,14 @@ class Course:
         results: list[Result] = []
         if jobs > 1:
             with ThreadPoolExecutor(jobs) as pool:
-                runs = [pool.submit(one, k) for k in range(len(seeds))]
+                runs: list[Future[list[Result]]] = []
                 try:
+                    for k in range(len(seeds)):
+                        runs.append(pool.submit(one, k))
                     wait(runs)
                 except KeyboardInterrupt:  # it comes to this thread alone
+                    if not runs:
+                        raise
                     self.interrupt()
             return [result for made in runs for result in made.result()]
         for k in range(len(seeds)):
