@@ -387,7 +387,7 @@ def test_an_infinite_max_time_is_no_limit():
         ({"random_state": "one"}, np.eye(4), TypeError, "random_state"),
         ({"n_jobs": 1.5}, np.eye(4), ValueError, "n_jobs must be an integer, or None"),
         ({"n_jobs": 0}, np.eye(4), ValueError, "n_jobs must be an integer, or None, and not 0"),
-        ({"callback": 3}, np.eye(4), ValueError, "callback"),
+        ({"callback": 3}, np.eye(4), TypeError, "callback"),
         ({"max_iter": True}, np.eye(4), ValueError, "max_iter"),
         (
             {"affinity": "precomputed"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -266,7 +267,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             chosen = self.normalize == "auto" and self.normalize_ == "walks" and isinstance(self.init, str)
             if blocks is not None and chosen:
                 worth = blocks.worth() + math.sqrt(blocks.degree.sum())  # less does not tell: it is noise
-                for other in (clone(self).set_params(normalize=kind) for kind in KINDS[:2]):
+                for other in (self._twin(normalize=kind) for kind in KINDS[:2]):
                     if course.is_over():
                         break
                     try:
@@ -304,6 +305,12 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self._n_features_out = self.n_components
         self._features = None if self._affinity == "precomputed" else X
         return blocks
+
+    def _twin(self, **changed: Any) -> SymNMF:
+        """Return an estimator not yet fitted, with these settings changed; the callback is the same, no copy."""
+        settings = self.get_params(deep=False)
+        callback = settings.pop("callback")
+        return type(self)(**{**copy.deepcopy(settings), **changed}, callback=callback)
 
     def _become(self, other: SymNMF) -> None:
         """Take over what another was fitted to."""
@@ -408,7 +415,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             return self.fit(X)
         whole, rows = add_nodes(self, X)
         X0 = np.vstack([to_host(self.embedding_), rows])
-        model = clone(self).set_params(
+        model = self._twin(
             init=np.maximum(X0, 0.01 * np.sqrt(np.mean(X0**2))),
             affinity=self._affinity,
             normalize=self.normalize_ if self._affinity == "precomputed" else self.normalize,
