@@ -146,6 +146,15 @@ def test_next_to_nothing_is_no_more_believed_than_zero():
     assert nothing_better.success
 
 
+@pytest.mark.parametrize("solver", ["gd", "lbfgs", "tr", "ncg", "inertial", "nolips"])
+def test_a_run_on_its_way_out_of_zero_goes_on(solver):
+    """The gradient is within the tolerance since X is small, not since it is stationary."""
+    problem = Problem(LeastSquares(np.eye(3)))
+    result = minimize(problem, np.full((3, 1), 1e-7), solver=solver, tol=1e-3, reference=1.0)
+    assert result.success
+    assert result.objective == pytest.approx(1.0, abs=1e-3)
+
+
 # -- above the best ---------------------------------------------------------------------------------------------------
 
 
