@@ -155,6 +155,16 @@ def test_a_run_on_its_way_out_of_zero_goes_on(solver):
     assert result.objective == pytest.approx(1.0, abs=1e-3)
 
 
+def test_an_answer_next_to_zero_is_believed_where_the_objective_has_a_kink_there():
+    """Raw stress falls from 0 as −d‖x_i − x_j‖, and a strong ridge ends that at lengths of d/ρ."""
+    pairs = np.transpose(np.triu_indices(5, 1))
+    for seed in range(4):
+        distances = np.sqrt(np.random.default_rng(seed).random(len(pairs)))
+        problem = Problem(RawStress(pairs, distances, n_points=5), Ridge(1e5))
+        result = minimize(problem, rank=2, tol=1e-6, random_state=seed, max_iter=100)
+        assert result.success
+
+
 # -- above the best ---------------------------------------------------------------------------------------------------
 
 

@@ -182,10 +182,11 @@ class Stopping:
 
     def _at_saddle(self, point: Point) -> bool:
         """Tell whether X is no answer, being zero or next to nothing: stationarity vanishes at 0 whatever the data."""
-        size, length = self.problem.loss.gradient_norm_at_zero, norm(point.X)
-        linear, value = size * length**2, abs(float(point.value))  # the first bounds |⟨∇F(0), XXᵀ⟩|
-        # on the way out the gradient is 2∇F(0)X: it is small since X is
-        near = linear <= _NEAR * value and self.log.latest.stationarity >= _AS_LINEAR * size * length
+        loss, length, value = self.problem.loss, norm(point.X), abs(float(point.value))
+        gradient = loss.gradient_norm_at_zero * length
+        linear = gradient * length  # bounds |⟨∇F(0), XXᵀ⟩|
+        # on the way out the gradient is 2∇F(0)X, unless F has a kink at 0 as raw stress has: it is small since X is
+        near = loss.degree > 2 and linear <= _NEAR * value and self.log.latest.stationarity >= _AS_LINEAR * gradient
         return (near or linear <= _SMALL**2 * value) and self._falls_from_zero
 
     @cached_property
