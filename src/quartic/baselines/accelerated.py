@@ -65,7 +65,6 @@ class CoCaIn(Solver):
     name = "cocain"
     requires = Requirements(kernel=True)
     state = CoCaInState
-
     checks = checked(first=POSITIVE, delta=below(1.0))
 
     first: float = 1e-3
@@ -146,7 +145,6 @@ class ABPG(Solver):
     name = "abpg"
     requires = Requirements(kernel=True)
     state = ABPGState
-
     checks = checked(gamma=POSITIVE, growth=POSITIVE, max_trials=COUNT)
 
     gamma: float = 2.0

@@ -68,7 +68,6 @@ class SNMPBB(Solver):
     requires = Requirements(("along",), ("only X ≥ 0",))
     state = SpectralState
     step_unit = (2, 1)
-
     checks = checked(memory=COUNT)
 
     memory: int = 10
@@ -144,7 +143,6 @@ class BetaSNMF(Solver):
     name = "beta"
     requires = Requirements(("on_host", "point_from"), ("only X ≥ 0",))
     state = CarriedState
-
     checks = checked(beta=NONNEGATIVE)
 
     beta: float = 0.99

@@ -194,11 +194,7 @@ def eigenmap_start(
     Parameters
     ----------
     pairs, distances, n_points, n_components, random_state
-        As in `shortest_path_start`.
-
-    Returns
-    -------
-    X : (n_points, n_components) array
+        As in `shortest_path_start`, and so is what is returned.
 
     Examples
     --------
