@@ -62,7 +62,7 @@ class DistanceConstants(PairLoss):
 
     @property
     def gradient_scale(self) -> float:
-        """What multiplies eps·‖X‖ in the gradient's round-off: the largest row of the Laplacian, thrice."""
+        """What multiplies eps·‖X‖ in the gradient's round-off: the largest degree, four times."""
         return 4 * self._largest_degree
 
     @cached_property
