@@ -71,11 +71,12 @@ def classical_mds(D: Array, n_components: int = 3, *, random_state: RandomState 
 
 def _centred_product(D: Array, V: Array) -> Array:
     V = V - V.mean(axis=0)
-    product = np.empty_like(V)
+    product: Array = np.empty_like(V)
     rows = max(1, 2**18 // len(V))  # a block stays in cache between squaring and multiplying
     for first in range(0, len(V), rows):
         np.matmul(np.square(D[first : first + rows], dtype=np.float64), V, out=product[first : first + rows])
-    return -0.5 * (product - product.mean(axis=0))
+    product -= product.mean(axis=0)
+    return -0.5 * product
 
 
 # -- of a graph of known distances -------------------------------------------------------------------------------------

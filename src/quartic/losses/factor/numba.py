@@ -144,7 +144,7 @@ def line_sums(X: Array, D: Array, S: Array, G: Array, MD: Array) -> tuple[Array,
 
     U follows from that of X + νD, which is S + νU + ν²C, and loses nothing where νD is about as long as X. With X as
     the origin, D − (D − X)/(1 + ν) is (X + νD)/(1 + ν). A direction much longer than X, which is rare, takes XᵀD; so do
-    few numbers in double precision, which BLAS has multiplied sooner, and where most entries are zero they are left out.
+    few numbers in double precision, which BLAS multiplies sooner; and where most entries are zero they are left out.
     """
     few = X.dtype == np.float64 and (X.shape[1] < _FEW_COLUMNS or X.size < _FEW_ENTRIES)
     if few or mostly_zeros(X, D):
