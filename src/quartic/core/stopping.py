@@ -30,7 +30,8 @@ _PATIENCE = 500
 # X = t·u is this small beside the X that the data ask for: what f has beyond its square there is below round-off.
 _SMALL = 2.0**-27
 _STARTS, _STEPS = 5, 40
-# Where ⟨∇F(0), XXᵀ⟩ is less than this share of f, a gradient of at least this share of ‖∇F(0)‖‖X‖ is that of a saddle.
+# Where ⟨∇F(0), XXᵀ⟩ is less than this share of f, a gradient of at least this share of ‖∇F(0)‖‖X‖, and growing, is that
+# of a saddle at 0.
 _NEAR, _AS_LINEAR = 1e-2, 1e-3
 # a bend below zero by less than this, beside ‖∇F(0)‖, may be round-off
 _CLEAR = {np.float64: 1e-9, np.float32: 1e-5}
@@ -186,8 +187,10 @@ class Stopping:
         gradient = loss.gradient_norm_at_zero * length
         linear = gradient * length  # bounds |⟨∇F(0), XXᵀ⟩|
         # on the way out the gradient is 2∇F(0)X, unless F has a kink at 0 as raw stress has: it is small since X is
-        near = loss.degree > 2 and linear <= _NEAR * value and self.log.latest.stationarity >= _AS_LINEAR * gradient
-        return (near or linear <= _SMALL**2 * value) and self._falls_from_zero
+        rows = self.log.rows
+        leaves = len(rows) < 2 or rows[-1].stationarity > rows[-2].stationarity
+        near = loss.degree > 2 and linear <= _NEAR * value and rows[-1].stationarity >= _AS_LINEAR * gradient
+        return ((near and leaves) or linear <= _SMALL**2 * value) and self._falls_from_zero
 
     @cached_property
     def _has_no_minimiser(self) -> bool:
