@@ -125,7 +125,8 @@ def select_rank(
     M is factorised at the largest of ``ranks`` and at the vote of the spectrum, labels are refined, and clusters are
     joined two by two, those first that cost least in the likelihood of a block model
     (`quartic.clustering.refinement`), with labels refined again each time. Weights are those of the graph without
-    factors of the nodes, :math:`w_{ij} / (s_i s_j)`, which a normalised graph has more. With m edges, of which
+    factors of the nodes, :math:`w_{ij} / (s_i s_j)`, which a normalised graph has more; those that differ are levels,
+    observations of their own: they may be noise. With m edges, of which
     :math:`e_{rs}` run between clusters r and s and :math:`i_r` inside r, :math:`\kappa_r` the sum of the degrees and
     :math:`n_r` the number of nodes, the labels z at each number k of clusters are judged by how likely graph and labels
     are together (Peixoto 2017), all parameters drawn uniformly:
@@ -203,14 +204,14 @@ def select_rank(
             Problem(LeastSquares(whole), Nonnegative()), spectral_start, rank=rank, reference=random_start,
             solver=solver, tol=tol, max_iter=max_iter, random_state=seed,
         ).X  # fmt: skip
-        model = BlockModel(flat, X.argmax(axis=1), rank).refine()
+        model = BlockModel(flat, X.argmax(axis=1), rank, levels=True).refine()
         for kept, found in zip(figures, _join_down(model, tried), strict=True):
             better = np.isnan(kept[0]) | (found[0] > kept[0])
             kept[:, better] = found[:, better]
         return model
 
     for seed in seeds:
-        neighbors = has_neighbors(flat, judge(int(tried[-1]), seed))
+        neighbors = has_neighbors(judge(int(tried[-1]), seed))
     flat = sp.csr_array((given if neighbors else flat) - sp.diags_array(flat.diagonal()))
     eigenvalues = _leading_eigenvalues(normalize_graph(flat, even), int(tried[-1]) + 1, generator)
     chance = max(
@@ -256,21 +257,22 @@ def _join_down(model: BlockModel, ranks: NDArray[np.int64]) -> Floats:
     return figures
 
 
-def has_neighbors(A: sp.csr_array, model: BlockModel) -> bool:
+def has_neighbors(model: BlockModel) -> bool:
     """Tell whether a graph has triangles that its block model does not explain, as graphs of neighbours have.
 
     A path of two edges from i is closed by a third with the chance that the model has for it. Paths are counted at
     random nodes, those that come back along the same edge left out, and three standard deviations allowed for.
     """
-    n, k = A.shape[0], len(model.size)
+    A, k = model.graph, model.n_clusters
+    n = A.shape[0]
     if 2 * A.nnz > n * n:
         return True
-    B = sp.csr_array(A - sp.diags_array(A.diagonal())) * model.scale
+    B = sp.csr_array(A - sp.diags_array(A.diagonal()))
     at = np.sort(np.random.default_rng(0).permutation(n)[:_NODES])
     seen = float(((B[at] @ B) * B[at]).sum())
     paths = np.asarray(B.sum(axis=1)) ** 2 - np.asarray((B * B).sum(axis=1))
     every, mine = (np.bincount(model.labels[some], paths[some], k) for some in (slice(None), at))
-    e = model.edges - np.diag(np.bincount(model.labels, A.diagonal() * model.scale, k))
+    e = model.edges - np.diag(np.bincount(model.labels, A.diagonal(), k))
     volume = np.maximum(e.sum(axis=1), np.finfo(float).tiny)
     rate = e / volume / volume[:, None]
     chance = float((mine[:, None] * rate * ((rate * every) @ (rate * every)).T).sum())
