@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import make_blobs
+from sklearn.neighbors import kneighbors_graph
 
 from quartic import SymNMF
 from quartic.clustering import refinement
@@ -309,6 +310,37 @@ def test_worth_counts_large_components_only():
     alone = BlockModel(A, labels, 2)
     assert BlockModel(both, np.r_[labels, 0, 0], 2).worth() == pytest.approx(alone.evidence().sum(), rel=1e-12)
     assert alone.worth() == pytest.approx(alone.evidence().sum(), rel=1e-12)
+
+
+def strips(seed):
+    """Graph of neighbours of six strips far apart, of unequal length and number of points."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(60, 500, 6)
+    X = [np.c_[rng.random(m) * rng.uniform(1, 6), 1.5 * i + rng.normal(0, 0.1, m)] for i, m in enumerate(sizes)]
+    K = kneighbors_graph(np.concatenate(X), 8)
+    return sp.csr_array(K.maximum(K.T)), np.repeat(range(6), sizes)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_cluster_has_two_large_components(seed):
+    """A long component was cut instead, whatever the matrix: it is likelier, and the lower objective."""
+    A, labels = strips(seed)
+    model = SymNMF(6, random_state=0).fit(A)
+    assert nmi(labels, model.labels_) == pytest.approx(1)
+    assert np.mean(model.labels_ == model.embedding_.argmax(axis=1)) > 0.98
+
+
+def test_components_apart_by_hand():
+    """Two cliques in one cluster, and one of twelve nodes cut in two that are joined again; a pair has no say."""
+    A = sp.block_diag([np.ones((n, n)) - np.eye(n) for n in (6, 6, 12, 2)], format="csr")
+    labels = np.repeat([0, 0, 1, 2, 0], [6, 6, 6, 6, 2])
+    apart = BlockModel(A, labels, 3).with_components_apart()
+    np.testing.assert_array_equal(apart.labels, np.repeat([0, 1, 2, 0], [6, 6, 12, 2]))
+    assert apart.with_components_apart() is apart
+    few = BlockModel(A, np.minimum(labels, 1), 2)  # three large ones, two clusters
+    assert few.with_components_apart() is few
+    empty = BlockModel(A, np.repeat([0, 1, 0], [12, 12, 2]), 3).with_components_apart()
+    np.testing.assert_array_equal(empty.labels, np.repeat([0, 1, 2, 0], [6, 6, 12, 2]))
 
 
 def test_dense_matrices_are_not_made_sparse_to_see_that_they_are_dense(monkeypatch):

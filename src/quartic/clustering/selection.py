@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from quartic.arrays import RandomState, random_generator
 from quartic.arrays.checks import check_integer
@@ -188,7 +189,7 @@ def select_rank(
     if given.nnz == np.count_nonzero(given.diagonal()):
         raise ValueError("M is zero off its diagonal: no node has to do with another, and there are no clusters")
     generator = random_generator(random_state)
-    large = without_pieces(given)
+    large = without_pieces(connected_components(given, directed=False)[1])
     if int(tried[-1]) <= len(large) < given.shape[0]:
         given = sp.csr_array(given[large][:, large])
     even: Literal["regularized"] | None = None if given.data.min() < 0 else "regularized"
