@@ -312,6 +312,17 @@ def test_worth_counts_large_components_only():
     assert alone.worth() == pytest.approx(alone.evidence().sum(), rel=1e-12)
 
 
+def test_trees_are_not_refined_into_one_large_cluster():
+    """Ten trees of 60 nodes, and a few edges between them: labels found 0.70, and memberships led to 0.48."""
+    trees = [nx.to_scipy_sparse_array(nx.random_labeled_tree(60, seed=seed), dtype=float) for seed in range(10)]
+    ends = np.random.default_rng(0).integers(600, size=(2, 30))
+    A = sp.block_diag(trees, format="csr") + sp.csr_array((np.ones(30), ends), shape=(600, 600))
+    model = SymNMF(10, random_state=0).fit(sp.csr_array(A.maximum(A.T)))
+    truth = np.repeat(range(10), 60)
+    assert nmi(truth, model.labels_) > nmi(truth, model.embedding_.argmax(axis=1)) - 0.02
+    assert np.bincount(model.labels_).max() < 150
+
+
 def strips(seed):
     """Graph of neighbours of six strips far apart, of unequal length and number of points."""
     rng = np.random.default_rng(seed)

@@ -127,7 +127,8 @@ class BlockModel:
     def refine(self, fixed: Any = ()) -> Self:
         """Return the model whose labels are the largest of the memberships q of the mean field; nodes ``fixed`` stay.
 
-        So do nodes without edges, and those of which the first sweep leaves no doubt. But where nothing is known,
+        So do nodes without edges, and those of which the first sweep leaves no doubt; and all where the labels found
+        are not likelier (`evidence`): in a tree memberships run into one large cluster. But where nothing is known,
         small components (`without_pieces`) go to the largest cluster: their edges speak for none, which leaves n_r. A
         cluster that would end empty has the nodes it began with. Last, a node without an edge to its cluster goes to
         the likeliest one of its neighbours, unless it is all of its cluster.
@@ -165,6 +166,8 @@ class BlockModel:
             counts = to, edges + more_edges, size + more_nodes
             new = _memberships(*counts) if told is None else _memberships(*counts, told_apart + told @ mine)
         labels[rows] = new.argmax(axis=1)
+        if self._relabelled(labels, k).evidence().sum() < self.evidence().sum():
+            labels = self.labels.copy()
         large = np.arange(n) if len(fixed) else without_pieces(self.component)
         if len(large) < n:
             pieces = np.ones(n, dtype=bool)
