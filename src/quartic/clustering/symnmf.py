@@ -22,7 +22,7 @@ from quartic.arrays.checks import check_choice, check_integer
 from quartic.arrays.threads import limited_to, one_blas_thread, share_of
 from quartic.clustering.known import Known, anchor, link, read_known, spread_labels
 from quartic.clustering.many import start_of_many
-from quartic.clustering.placing import above_noise, held_out_fit
+from quartic.clustering.placing import above_noise, held_out_fit, lifted
 from quartic.clustering.refinement import BlockModel, Placement
 from quartic.clustering.similarity_input import (
     add_nodes,
@@ -297,7 +297,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def _begun_from(self, X0: Array) -> SymNMF:
         """Return one with the same settings, and what they came to mean, that goes on from X0, zeros lifted."""
         other: SymNMF = clone(self).set_params(
-            init=np.maximum(X0, 0.01 * np.sqrt(np.mean(X0**2))),
+            init=lifted(X0),
             n_init=1,
             affinity=self._affinity,
             normalize=self.normalize_ if self._affinity == "precomputed" else self.normalize,

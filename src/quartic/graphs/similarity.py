@@ -17,13 +17,10 @@ from quartic.graphs.neighbors import (
     describe,
     find_neighbors,
     inverse_roots,
-    is_safe,
     measure_scales,
-    powers_of_two,
-    prepare_features,
     read_heap,
-    row_maxima,
     scale_rows,
+    scaling,
 )
 
 KINDS = ("cosine", "self_tuning")
@@ -114,10 +111,9 @@ class SimilarityGraph:
     """The similarity graph of features in memory, not normalised, and what new points need to be compared with it."""
 
     def __init__(self, X: Any, kind: str, n_neighbors: Any) -> None:
-        self.cosine = kind == "cosine"
-        largest = row_maxima(check_features(X)).max(initial=0.0, keepdims=True)
-        self.unit = np.ones(1) if self.cosine or is_safe(largest) else powers_of_two(largest)
-        self.features = prepare_features(X, self.cosine)
+        self.cosine, X = kind == "cosine", check_features(X)
+        self.unit = scaling(X, self.cosine)
+        self.features = describe(scale_rows(X, self.unit))
         n = self.features.n
         self.kept = _kept(n_neighbors, n)
         self.scales = self.features.squares if self.cosine else measure_scales(self.features)
@@ -133,8 +129,8 @@ class SimilarityGraph:
         is handed in again gets its own row. This takes products with all old points, a block of new ones at a time, and
         no search among the old.
         """
-        old = self.features
-        given = prepare_features(new, True) if self.cosine else describe(scale_rows(check_features(new), self.unit))
+        old, new = self.features, check_features(new)
+        given = describe(scale_rows(new, scaling(new, True) if self.cosine else self.unit))
         new, squares = given.X, given.squares
         least, size = self._least_kept(), max(1, _CELLS // old.n)
         blocks = []
