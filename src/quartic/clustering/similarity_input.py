@@ -20,7 +20,7 @@ from quartic.distributed.inputs import is_dask_array
 from quartic.graphs.inputs import features_of, is_annotated, is_graph, matrix_of, refuse_not_finite, refuse_words
 from quartic.graphs.neighbors import inverse_roots
 from quartic.graphs.normalization import MOST, choose_for_blocks, choose_normalization, refuse_negative
-from quartic.graphs.similarity import SimilarityGraph
+from quartic.graphs.similarity import SimilarityGraph, scale_both_sides
 from quartic.losses.blocks.dask_matrix import DaskMatrix
 from quartic.losses.devices import moved, to_scipy
 from quartic.losses.factor.matrix import as_matrix
@@ -218,7 +218,7 @@ def _normalized_rows(model: SymNMF, new: Any) -> Any:
         return B @ sp.csr_array(to_scipy(model.affinity_matrix_))
     degree, mine = np.asarray(A.sum(axis=1)), np.asarray(B.sum(axis=1))
     more = degree.mean() if model.normalize_ == "regularized" else 0.0
-    B.data *= np.repeat(inverse_roots(mine + more), np.diff(B.indptr)) * inverse_roots(degree + more)[B.indices]
+    scale_both_sides(B, inverse_roots(mine + more), inverse_roots(degree + more))
     return B
 
 
