@@ -44,7 +44,7 @@ class RankSelection:
         Ranks tried, rising.
     best : int
         The rank chosen: the vote of the likelier model, or ``"eigengap"`` where that is larger; the latter alone for a
-        graph of neighbours.
+        graph of neighbours. But at least the number of components, small ones aside.
     votes : dict
         The rank each criterion prefers: ``"eigengap"``, ``"blocks"``, ``"communities"``. Where weights are negative,
         the first is all there is.
@@ -231,6 +231,9 @@ def select_rank(
             votes[name] = int(tried[np.abs(tried - rank[np.nanargmax(evidence)]).argmin()])
             likelier = max(likelier, (float(np.nanmax(evidence)), votes[name]))
     best = votes["eigengap"] if neighbors else max(votes["eigengap"], likelier[1])
+    # none shares a cluster with another, as `BlockModel.with_components_apart` has it
+    apart = (np.bincount(connected_components(given, directed=False)[1]) >= given.shape[0] / (4 * tried[-1])).sum()
+    best = max(best, int(tried[np.abs(tried - apart).argmin()]))
     return RankSelection(
         ranks=tried, best=best, votes=votes, eigenvalues=eigenvalues, chance=chance, eigengap=gaps,
         blocks=figures[0, 0], communities=figures[1, 0], neighbors=neighbors,
