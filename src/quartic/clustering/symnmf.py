@@ -268,7 +268,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                 apart = blocks.with_components_apart()
                 if apart is not blocks:
                     P = np.eye(self.n_components)[apart.labels]
-                    other = self._begun_from(LeastSquares(self.affinity_matrix_).best_scale(P))
+                    other = self._begun_from(LeastSquares(to_scipy(self.affinity_matrix_)).best_scale(P))
                     other._fit(*given)
                     self._become(other)
         if not self.result_.success:
