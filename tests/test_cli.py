@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.neighbors import kneighbors_graph
 
 import quartic
 from command import invoke
@@ -297,6 +298,17 @@ def test_without_k_the_number_is_chosen_and_said(club, tmp_path):
     assert json.loads(quick("cluster", club, "-k", 3, "--json").stdout)["votes"] is None
     few = quick("cluster", "-", given="a,b\nb,c\n")
     assert "2 clusters: so few as 3 have no other number to compare" in few.stderr
+
+
+def test_separate_components_are_the_reason_where_there_are_more(tmp_path):
+    """Six strips of neighbours, between whose eigenvalues the gap after the second is the largest."""
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(60, 500, 6)
+    X = [np.c_[rng.random(m) * rng.uniform(1, 6), 1.5 * i + rng.normal(0, 0.1, m)] for i, m in enumerate(sizes)]
+    K = kneighbors_graph(np.concatenate(X), 8)
+    sp.save_npz(tmp_path / "strips.npz", K.maximum(K.T))
+    said = quick("cluster", tmp_path / "strips.npz", "-o", tmp_path / "out.csv").stderr
+    assert "6 clusters: chosen from 2 to 10 by the number of separate components, of which there are more (eig" in said
 
 
 def test_cluster_with_columns_and_repeats(tmp_path):
