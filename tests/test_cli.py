@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.neighbors import kneighbors_graph
 
 import quartic
 from command import invoke
@@ -24,6 +23,7 @@ from quartic.cli import fitting
 from quartic.datasets import helix, karate, pair_distances, random_pairs
 from quartic.io import read_pdb, read_xyz
 from quartic.metrics import clustering_accuracy, normalized_rmse
+from strips import strips
 
 
 def run(*arguments, cwd=None, code=0, given=None):
@@ -302,11 +302,7 @@ def test_without_k_the_number_is_chosen_and_said(club, tmp_path):
 
 def test_separate_components_are_the_reason_where_there_are_more(tmp_path):
     """Six strips of neighbours, between whose eigenvalues the gap after the second is the largest."""
-    rng = np.random.default_rng(3)
-    sizes = rng.integers(60, 500, 6)
-    X = [np.c_[rng.random(m) * rng.uniform(1, 6), 1.5 * i + rng.normal(0, 0.1, m)] for i, m in enumerate(sizes)]
-    K = kneighbors_graph(np.concatenate(X), 8)
-    sp.save_npz(tmp_path / "strips.npz", K.maximum(K.T))
+    sp.save_npz(tmp_path / "strips.npz", strips(3)[0])
     said = quick("cluster", tmp_path / "strips.npz", "-o", tmp_path / "out.csv").stderr
     assert "6 clusters: chosen from 2 to 10 by the number of separate components, of which there are more (eig" in said
 

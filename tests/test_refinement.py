@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import make_blobs
-from sklearn.neighbors import kneighbors_graph
 
 from quartic import SymNMF
 from quartic.clustering import refinement
@@ -13,6 +12,7 @@ from quartic.clustering.refinement import BlockModel, Placement
 from quartic.datasets import block_model, karate, planted_graph
 from quartic.graphs import similarity
 from quartic.metrics import nmi
+from strips import strips
 
 
 def weighted(seed=0, n=40, k=4):
@@ -321,15 +321,6 @@ def test_trees_are_not_refined_into_one_large_cluster():
     truth = np.repeat(range(10), 60)
     assert nmi(truth, model.labels_) > nmi(truth, model.embedding_.argmax(axis=1)) - 0.02
     assert np.bincount(model.labels_).max() < 150
-
-
-def strips(seed):
-    """Graph of neighbours of six strips far apart, of unequal length and number of points."""
-    rng = np.random.default_rng(seed)
-    sizes = rng.integers(60, 500, 6)
-    X = [np.c_[rng.random(m) * rng.uniform(1, 6), 1.5 * i + rng.normal(0, 0.1, m)] for i, m in enumerate(sizes)]
-    K = kneighbors_graph(np.concatenate(X), 8)
-    return sp.csr_array(K.maximum(K.T)), np.repeat(range(6), sizes)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -17,6 +17,7 @@ from quartic.clustering.refinement import BlockModel
 from quartic.clustering.selection import _leading_eigenvalues, has_neighbors
 from quartic.datasets import block_model, karate, planted_graph
 from quartic.graphs import normalize, similarity
+from strips import strips
 
 SEED = {"random_state": 0}
 
@@ -297,11 +298,7 @@ def test_small_components_are_no_clusters(n_pieces):
 def test_as_many_clusters_as_large_components():
     """Strips of neighbours: the largest gap follows a few of the long ones, 2 and 3 of 6 at these draws."""
     for seed in (2, 3):
-        rng = np.random.default_rng(seed)
-        sizes = rng.integers(60, 500, 6)
-        X = [np.c_[rng.random(m) * rng.uniform(1, 6), 1.5 * i + rng.normal(0, 0.1, m)] for i, m in enumerate(sizes)]
-        K = kneighbors_graph(np.concatenate(X), 8)
-        assert select_rank(K.maximum(K.T), range(2, 13), random_state=0).best == 6
+        assert select_rank(strips(seed)[0], range(2, 13), random_state=0).best == 6
 
 
 def test_components_that_are_all_small_are_clusters():
