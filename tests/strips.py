@@ -6,7 +6,7 @@ from sklearn.neighbors import kneighbors_graph
 
 
 def strips(seed):
-    """Return the graph of neighbours of six strips far apart, of unequal lengths and sizes, and the strip of each point."""
+    """Return the graph of neighbours of six strips far apart, of unequal sizes, and the strip of each point."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(60, 500, 6)
     X = [np.c_[rng.random(m) * rng.uniform(1, 6), 1.5 * i + rng.normal(0, 0.1, m)] for i, m in enumerate(sizes)]
