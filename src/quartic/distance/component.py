@@ -69,10 +69,13 @@ class Component(Measurements):
 
     def restricted_to(self, points: NDArray[np.int64]) -> Component:
         """Return the data among some points, in ascending order, which are numbered so."""
-        inner = sp.triu(self.adjacency[points][:, points], format="coo")
-        mine = inner.data.astype(np.int64) - 1
-        order = np.argsort(mine)
-        return self._with(mine[order], np.column_stack([inner.row, inner.col]).astype(np.int64)[order], len(points))
+        number = np.empty(self.n_points, dtype=np.int64)
+        number[points] = np.arange(len(points))
+        return self.with_pairs(self.among(points), number, len(points))
+
+    def among(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the numbers of the links among some points, in ascending order."""
+        return np.sort(sp.triu(self.adjacency[points][:, points]).data.astype(np.int64)) - 1
 
     def with_pairs(self, mine: NDArray[np.int64], number: NDArray[np.int64], n: int) -> Component:
         """Return the pairs with these numbers, point i called ``number[i]``."""
@@ -195,6 +198,9 @@ class Settings:
     signs: Any = None
     refine: str | None = None
     noise: float | None = None
+    robust: bool = False
+    cleaned: bool = False  # distances that contradict the others are left out
+    approximate: bool = False  # the distances are right, and fewer dimensions than they need are wanted
     deadline: float = np.inf
     callback: Callable[[Progress], object] | None = None
     told: list[Status] = field(default_factory=list)  # what ended a run that was told to stop: Ctrl-C or the callback

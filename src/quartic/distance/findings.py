@@ -157,7 +157,13 @@ def look_at_triangles(component: Component, advise: bool = True) -> list[Distanc
 
 
 def look_at_answer(
-    found: Determination, converged: bool, component: Component, X: Array, errors: Array, n_bounds: int
+    found: Determination,
+    converged: bool,
+    component: Component,
+    X: Array,
+    errors: Array,
+    n_bounds: int,
+    robust: bool = False,
 ) -> list[DistanceWarning]:
     """Return warnings of points that are not determined, of flat points, and of a misfit that is no noise."""
     odd: list[DistanceWarning] = []
@@ -179,6 +185,8 @@ def look_at_answer(
     which = "no point is" if not found.determined.any() else f"{n_doubtful:,} points are not"
     doubt = f", so that {which} called determined" if n_doubtful and converged else ""
     advice = "try n_init, another init or another random_state"
+    if not robust:
+        advice += ", or robust=True, which leaves out distances that contradict the others"
     if outliers.mean() > 1e-3:
         worst = component.pairs[int(np.argmax(errors))].tolist()
         text = (
@@ -187,9 +195,12 @@ def look_at_answer(
         )
         odd.append(MisfitWarning(text, {"worst": float(errors.max())}))
     elif doubt:
+        more = "more than the noise that was given"
+        if component.noise is None:
+            more, advice = "more than round-off and not known to be noise", f"{advice}; or give noise"
         text = (
-            "the distances are missed by {typical:.3g} on average, which is more than round-off and not known to be "
-            f"noise: perhaps a local minimum{doubt}; {advice}, or give noise"
+            f"the distances are missed by {{typical:.3g}} on average, which is {more}: wrong distances, too few "
+            f"dimensions, or a local minimum{doubt}; {advice}"
         )
         odd.append(MisfitWarning(text, {"typical": float(np.sqrt(np.mean(errors**2)))}))
     return odd
