@@ -483,7 +483,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         check_estimator(self)
         check_choice(self.metric, "metric", ("precomputed", "euclidean"))
         check_choice(self.init, "init", _STARTS, hasattr(self.init, "__len__") and not isinstance(self.init, str))
-        check_choice(self.robust, "robust", (), self.robust in (False, True))
+        if self.robust not in (False, True):
+            raise ValueError(f"robust must be True or False, got {self.robust!r}")
         check_choice(self.refine, "refine", ("stress",), self.refine is None)
         if self.noise is not None:
             check_number(self.noise, "noise", cure="; None has it estimated")

@@ -38,7 +38,7 @@ from quartic.distance.findings import (
     look_at_triangles,
 )
 from quartic.distance.graph import mask_of
-from quartic.distance.gross import find_gross_errors
+from quartic.distance.gross import find_gross_errors, place_points_anew
 from quartic.distance.moves import mirror_images
 from quartic.distance.noise import find_standard_errors
 from quartic.distance.search import is_contradicted, search_all
@@ -207,13 +207,15 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
 def _locate_robustly(data: Measurements, settings: Settings) -> Located:
     """Return the points of the distances that agree; those left out are judged again by the answer, until it stays."""
     settings, whole = replace(settings.begin(), cleaned=True), Component.of_all(data, settings.noise, None)
-    wrong = find_gross_errors(whole, settings.n_components, np.random.default_rng(0))
+    generator = np.random.default_rng(0)
+    wrong = find_gross_errors(whole, settings.n_components, generator)
     for _ in range(_REFITS):
         found, left_out = locate(data.without(wrong), settings), wrong
         # where the points are not sure, nothing is known of the distances between them
-        (i, j), sure = data.pairs.T, found.determination.determined
-        judged = data.fixing & sure[i] & sure[j] & (found.component[i] == found.component[j])
-        wrong = np.where(judged, whole.outliers(whole.errors(found.X)), left_out)
+        X, sure = found.X.copy(), found.determination.determined & (found.component == 0)
+        sure = sure | place_points_anew(whole, X, ~sure, generator)
+        judged = data.fixing & sure[data.pairs].all(axis=1)
+        wrong = np.where(judged, whole.outliers(whole.errors(X)), left_out)
         if (wrong == left_out).all() or settings.spent():
             break
     if left_out.any():

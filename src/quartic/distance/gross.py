@@ -76,7 +76,7 @@ def _fit_whole(component: Component, rank: int, generator: np.random.Generator) 
     for _ in range(_STARTS):
         X = robust_start(problem, rank, generator)
         for _ in range(_ROUNDS):
-            if not _place_points_anew(component, X, generator):
+            if not place_points_anew(component, X, are_astray(component, X), generator).any():
                 break
             X = robust_start(problem, rank, generator, X)
         errors = component.errors(X)
@@ -90,23 +90,26 @@ def _fit_whole(component: Component, rank: int, generator: np.random.Generator) 
     return best
 
 
-def _place_points_anew(component: Component, X: Array, generator: np.random.Generator) -> int:
-    """Place the points in X that miss most of their distances where they fit more of them; return how many moved.
+def place_points_anew(component: Component, X: Array, which: Mask, generator: np.random.Generator) -> Mask:
+    """Place points in X where they fit most of their distances to the others; return the mask of those that do.
 
     Each is tried where a few of its distances, drawn at random, put it: among many draws some are without gross errors.
     """
     A, cut, rank = component.adjacency, _CUT * component.size, X.shape[1]
-    moved = 0
-    for i in np.flatnonzero(are_astray(component, X)):
+    placed: Mask = np.zeros(len(X), dtype=bool)
+    for i in np.flatnonzero(which):
         row = slice(A.indptr[i], A.indptr[i + 1])
-        Y, d = X[A.indices[row]], component.guess[A.data[row].astype(np.int64) - 1]
+        near = A.indices[row]
+        held = ~which[near] | placed[near]
+        Y, d = X[near[held]], component.guess[A.data[row][held].astype(np.int64) - 1]
         if len(d) <= rank + _MORE:
             continue
         few = generator.random((_PLACES, len(d))).argsort(axis=1)[:, : rank + _MORE]
         begin = Y.mean(axis=0) + d.mean() * generator.standard_normal((_PLACES, rank))
-        tried = np.vstack([X[i], fit_places(begin, Y[few], d[few], d[few])[0]])
+        tried, _ = fit_places(begin, Y[few], d[few], d[few])
         missed = np.abs(np.linalg.norm(tried[:, None] - Y, axis=2) - d)
         best = int(np.minimum(missed, cut).sum(axis=1).argmin())
-        X[i] = tried[best]
-        moved += best > 0
-    return moved
+        placed[i] = np.count_nonzero(missed[best] < cut) > max(rank + _MORE, len(d) / 2)
+        if placed[i]:
+            X[i] = tried[best]
+    return placed

@@ -139,7 +139,7 @@ def search_component(component: Component, init: Any, effort: Settings, generato
         search.n_iter, search.n_products = search.n_iter + plain.n_iter, search.n_products + plain.n_products
     met = weighted is component and search.is_met()  # which the loss may tell alone
     explained = search.settled or met or _is_noise(search, ends)
-    if search.is_explained() is None and component.n_points > _LARGE:
+    if component.n_points > _LARGE and search.is_explained() is None:
         explained = True  # of so many points a local minimum has outliers, which were looked for
     assert search.best is not None
     n_iter, n_products, seconds = search.n_iter, search.n_products, time.perf_counter() - began
