@@ -95,3 +95,19 @@ def test_pairs_of_weight_zero_do_not_count_in_the_misfit():
     model = DistanceCompletion(2, random_state=0).fit_pairs(pairs, distances, weights=weights)
     assert model.determined_.all()
     assert model.rmse_ < 1e-12
+
+
+@pytest.mark.filterwarnings("error::quartic.estimators.MisfitWarning")
+def test_weights_say_which_distances_may_be_missed_by_far():
+    """A tenth of the distances are a hundred times as noisy, their weights say so, yet those were called wrong."""
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((80, 3))
+    pairs = np.argwhere(np.triu(rng.random((80, 80)) < 0.3, 1))
+    distances = pair_distances(points, pairs)
+    noise = np.where(rng.random(len(pairs)) < 0.1, 0.3, 0.003)
+    noisy = np.abs(distances + noise * rng.standard_normal(len(pairs)))
+    model = DistanceCompletion(3, random_state=0)
+    with pytest.warns(InconsistentWarning):
+        model.fit_pairs(pairs, noisy, weights=(noise * distances) ** -2.0)
+    assert model.determined_.all()
+    assert -model.score_pairs(pairs, distances) < 0.003

@@ -139,14 +139,19 @@ class Component(Measurements):
         return float(np.sqrt(counted @ counted / len(counted)))
 
     def outliers(self, errors: Array) -> NDArray[np.bool_]:
-        """Return the pairs that are missed by far more than the others are, absolutely and for their length.
+        """Return the pairs that are missed by far more than the others are, absolutely, for their length and by weight.
 
-        Noise may go with the distance or not, and squares let long distances rule; none of that does both. Where the
-        noise is known it decides too: of few distances most may be met, and the others by no more than noise misses.
+        Noise may go with the distance or not, and squares let long distances rule; none of that does both. Weights say
+        how much noise there is on each square. Where the noise is known it decides too: of few distances most may be
+        met, and the others by no more than noise misses.
         """
         errors = np.abs(self.that_count(errors))
         found = errors > OUTLIER * (self.noise or 0.0)
-        for measure in (errors / max(self.size, _TINY), errors / np.maximum(self.guess, max(0.05 * self.size, _TINY))):
+        measures = [errors / max(self.size, _TINY), errors / np.maximum(self.guess, max(0.05 * self.size, _TINY))]
+        if self.weights is not None:
+            root = self.guess * np.sqrt(self.weights)
+            measures.append(errors * (root / max(self.size * float(np.sqrt(np.mean(root**2))), _TINY)))
+        for measure in measures:
             missed = measure[measure > 0]
             missed = missed[:: max(1, len(missed) // _SAMPLE)]
             typical = 1.4826 * float(np.median(missed)) if len(missed) else 0.0
