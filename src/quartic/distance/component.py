@@ -18,6 +18,7 @@ from quartic.core.loop import Progress, minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result, Status
 from quartic.core.units import shifted
+from quartic.datasets.points import lengths_between
 from quartic.distance.bodies import ProvingCore
 from quartic.distance.cuts import Cut, rigid_motion
 from quartic.distance.data import Measurements
@@ -34,8 +35,8 @@ _EXACT, _WITHIN, _NEARLY = 1e-7, 1e-5, 1e-4
 OUTLIER, _FEW = 6.0, 1e-3
 # The loss alone tells that all is met where it is that of relative errors of squares of this size.
 _TINY_LOSS = 1e-8
-# Pairs that are enough to tell what is typical; and as many as stay in the cache, looked at together.
-_SAMPLE, _AT_A_TIME = 5000, 1 << 14
+# Pairs that are enough to tell what is typical.
+_SAMPLE = 5000
 # A misfit is above the noise that was given where noise would leave as much only once in ten thousand fits.
 _SURE = 0.9999
 _TINY = float(np.finfo(np.float64).tiny)
@@ -56,9 +57,8 @@ class Component(Measurements):
     @classmethod
     def of_all(cls, data: Measurements, noise: float | None, core: ProvingCore | None) -> Component:
         """Return all of the data, as if it were one component."""
-        return cls(
-            **{column.name: getattr(data, column.name) for column in fields(Measurements)}, noise=noise, core=core
-        )
+        columns = {column.name: getattr(data, column.name) for column in fields(Measurements)}
+        return cls(**columns, noise=noise, core=core)
 
     @cached_property
     def loss(self) -> Distances | BoundedDistances:
@@ -101,20 +101,9 @@ class Component(Measurements):
 
     def errors(self, X: Array) -> Array:
         """Return by how much each distance misses its bounds, with sign."""
-        errors = np.zeros(len(self.pairs))
-        columns = np.array(X.T, dtype=np.float64)
-        for at in range(0, len(errors), _AT_A_TIME):
-            piece = slice(at, at + _AT_A_TIME)
-            i, j = np.ascontiguousarray(self.pairs[piece].T)
-            d = errors[piece]
-            for x in columns:
-                u = x.take(i)
-                u -= x.take(j)
-                u *= u
-                d += u
-            np.sqrt(d, out=d)
-            d -= np.clip(d, self.lower[piece], self.upper[piece]) if self.bounded else self.lower[piece]
-        return errors
+        d = lengths_between(X, self.pairs)
+        d -= np.clip(d, self.lower, self.upper) if self.bounded else self.lower
+        return d
 
     def that_count(self, errors: Array) -> Array:
         """Return the errors of the pairs that count; 0 for those of weight 0."""
