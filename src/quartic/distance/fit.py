@@ -32,9 +32,11 @@ from quartic.distance.determination import MOVED, Determination, assess_at
 from quartic.distance.findings import (
     DistanceWarning,
     InconsistentWarning,
+    MisfitWarning,
     look_at_anchors,
     look_at_answer,
     look_at_data,
+    look_at_dimension,
     look_at_triangles,
 )
 from quartic.distance.graph import mask_of
@@ -53,6 +55,8 @@ Known: TypeAlias = tuple[NDArray[np.int64], Array]
 _SAMPLED = 60
 # Steps without the anchors, to see whether they contradict the distances.
 _FREED = 6
+# Some distances that are missed by this share of their size may want another dimension; steps there.
+_COARSE, _LIFTED = 0.1, 60
 # Components whose search is told of.
 _TOLD = 5
 
@@ -157,6 +161,10 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
     if held is not None and not (told or whole.bounded or whole.are_met(errors)):
         last.component = whole  # the same without anchors, from where they lead
         findings += look_at_anchors(whole, errors, whole.errors(last.run(X, max_iter=_FREED).X), held[1])
+    lacking: list[DistanceWarning] = []
+    if not (told or whole.bounded) and settings.noise is None and whole.root_mean_square(errors) > _COARSE * whole.size:
+        lacking = _look_beyond(last, X, errors)
+        account.unexplained |= bool(lacking)
     account.n_iter += last.n_iter
     if settings.stopped():
         words = "stopped by the callback" if settings.told[0] is Status.CALLBACK else "interrupted"
@@ -187,15 +195,30 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
     if not whole.are_met(errors):  # else no triangle can be broken
         advise = given.weights is None and settings.refine is None and settings.noise is None
         findings += look_at_triangles(whole, advise=advise)
-    findings += look_at_answer(
-        determination, account.result.success, whole, X, errors, int(np.count_nonzero(~given.exact))
-    )
+    odd = look_at_answer(determination, account.result.success, whole, X, errors, int(np.count_nonzero(~given.exact)))
+    findings += [*lacking, *(finding for finding in odd if not (lacking and isinstance(finding, MisfitWarning)))]
     X, chirality, unmet = place_answer(X, given, component, targets, simplices, whole.size)
     rmse = float(np.sqrt(np.mean(errors[given.counts] ** 2))) if everything is None else everything.misfit(X)
     return Located(
         given, X, rmse, determination, component, chirality, account.result, account.n_iter, account.story,
         findings + unmet, joined,
     )  # fmt: skip
+
+
+def _look_beyond(search: Search, X: Array, errors: Array) -> list[DistanceWarning]:
+    """Return a warning where one dimension more meets the distances far better, and not because X is folded.
+
+    Unless all of them are known: few dimensions for those are what is wanted.
+    """
+    data, rank = search.component, X.shape[1]
+    if len(data.pairs) == data.n_points * (data.n_points - 1) // 2:
+        return []
+    aside = data.size * np.random.default_rng(0).standard_normal((data.n_points, 1))
+    lifted = search.run(np.column_stack([X, aside]), tol=1e-3, max_iter=_LIFTED).X
+    flat = data.errors(turn_to_principal_axes(lifted, rank))
+    if data.root_mean_square(flat) < data.root_mean_square(errors):
+        return []
+    return look_at_dimension(data, errors, data.errors(lifted), rank)
 
 
 def _check_start(init: Any, shape: tuple[int, int]) -> Array:
