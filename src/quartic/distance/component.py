@@ -22,7 +22,7 @@ from quartic.datasets.points import lengths_between
 from quartic.distance.bodies import ProvingCore
 from quartic.distance.cuts import Cut, rigid_motion
 from quartic.distance.data import Measurements
-from quartic.distance.graph import PairGraph, mask_of
+from quartic.distance.graph import Indices, PairGraph, mask_of
 from quartic.distance.noise import FLAT_WHOLE, noise_explains
 from quartic.losses import Anchored, BoundedDistances, Distances, RawStress
 from quartic.solvers import Solver
@@ -134,18 +134,23 @@ class Component(Measurements):
         how much noise there is on each square. Where the noise is known it decides too: of few distances most may be
         met, and the others by no more than noise misses.
         """
-        errors = np.abs(self.that_count(errors))
-        found = errors > OUTLIER * (self.noise or 0.0)
-        measures = [errors / max(self.size, _TINY), errors / np.maximum(self.guess, max(0.05 * self.size, _TINY))]
+        errors, size = np.abs(self.that_count(errors)), max(self.size, _TINY)
+        missed = np.flatnonzero(errors)
+        some, found = missed[:: max(1, len(missed) // _SAMPLE)], missed
+        if self.noise is not None:
+            found = missed[errors[missed] > OUTLIER * self.noise]
+        scales: list[Callable[[Indices], Array | float]] = [
+            lambda at: 1 / size,
+            lambda at: 1 / np.maximum(self.guess[at], 0.05 * size),
+        ]
         if self.weights is not None:
-            root = self.guess * np.sqrt(self.weights)
-            measures.append(errors * (root / max(self.size * float(np.sqrt(np.mean(root**2))), _TINY)))
-        for measure in measures:
-            missed = measure[measure > 0]
-            missed = missed[:: max(1, len(missed) // _SAMPLE)]
-            typical = 1.4826 * float(np.median(missed)) if len(missed) else 0.0
-            found &= measure > OUTLIER * max(typical, _EXACT)
-        return found
+            w = self.weights
+            mean = max(float(np.sqrt(np.mean(self.guess[some] ** 2 * w[some]))) if len(some) else 0.0, _TINY)
+            scales.append(lambda at: self.guess[at] * np.sqrt(w[at]) / (mean * size))
+        for scale in scales:
+            typical = 1.4826 * float(np.median(errors[some] * scale(some))) if len(some) else 0.0
+            found = found[errors[found] * scale(found) > OUTLIER * max(typical, _EXACT)]
+        return mask_of(found, len(errors))
 
     def are_suspect(self, errors: Array) -> bool:
         """Tell whether the misfit looks like folds and flips rather than like noise."""
