@@ -1,6 +1,4 @@
-"""How long the first fits take while everything is still to be compiled, beside the same fits afterwards.
-
-    python benchmarks/first_fits.py [--results results]
+"""How long the first fits take while all is still to be compiled, and afterwards: ``python benchmarks/first_fits.py``.
 
 Two processes share a cache folder that begins empty: the first compiles, the second finds all there. Each makes a
 cluster fit and a distance fit. Seconds are of the processor, imports left out.

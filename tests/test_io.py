@@ -88,36 +88,16 @@ def test_pdb_refuses_what_does_not_fit(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["out.xyz", "out.xyz.gz"])
-def test_xyz_round_trip_is_exact(tmp_path, name):
+def test_xyz_keeps_all_digits(tmp_path, name):
     X = np.random.default_rng(1).standard_normal((9, 3)) * 10.0 ** np.arange(-4, 5)[:, None]
     io.write_xyz(tmp_path / name, io.Structure.of(X, ["C", "H", "O"] * 3), comment="nine atoms")
-    again = io.read_xyz(tmp_path / name)
-    np.testing.assert_array_equal(again.coordinates, X)
-    assert again.names == ("C", "H", "O") * 3
+    found = np.loadtxt(tmp_path / name, skiprows=2, dtype=str)
+    np.testing.assert_array_equal(found[:, 1:].astype(float), X)
+    assert found[:, 0].tolist() == ["C", "H", "O"] * 3
     io.write_xyz(tmp_path / name, X[:, :2])
-    np.testing.assert_array_equal(io.read_xyz(tmp_path / name).coordinates, np.column_stack([X[:, :2], np.zeros(9)]))
+    flat = np.loadtxt(tmp_path / name, skiprows=2, usecols=(1, 2, 3))
+    np.testing.assert_array_equal(flat, np.column_stack([X[:, :2], np.zeros(9)]))
     assert [path.name for path in tmp_path.iterdir()] == [name]
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", ":1: the first line"),
-        ("two\n\nH 0 0 0\n", ":1: the first line"),
-        ("0\n\n", ":1: the number of atoms must be positive"),
-        ("2\n\nH 0 0 0\n", ":3: the file ends early: 2 atoms said, 1 found"),
-        ("1\n\nH 0 0\n", ":3: expected a name and three coordinates"),
-        ("2\n\nH 0 0 0\nH 0 inf 0\n", ":4: a coordinate must be a finite number, got 'inf'"),
-    ],
-)
-def test_bad_xyz(file, text, words):
-    with pytest.raises(io.FileFormatError, match=words):
-        io.read_xyz(file(text))
-
-
-def test_xyz_reads_the_first_frame_and_extra_columns(file):
-    atoms = io.read_xyz(file("1\nfirst\nH 1 2 3 0.5\n1\nsecond\nH 4 5 6\n"))
-    np.testing.assert_array_equal(atoms.coordinates, [[1, 2, 3]])
     with pytest.raises(ValueError, match="single line"):
         io.write_xyz("never.xyz", [[0.0]], comment="a\nb")
 

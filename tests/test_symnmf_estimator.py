@@ -402,6 +402,7 @@ def test_an_infinite_max_time_is_no_limit():
             ValueError,
             "column 'who' of X holds",
         ),
+        ({}, pd.DataFrame({"who": ["a", "b"], "x": [1.0, 2]}), ValueError, "column 'who' of X holds text; leave it"),
         ({}, np.triu(np.ones((4, 4))), ValueError, r"symmetric, but M\["),
         ({}, sp.csr_array(np.triu(np.ones((4, 4)))), ValueError, r"symmetric, but M\["),
         ({}, np.full((4, 4), np.nan), ValueError, r"X\[0, 0\] is NaN"),

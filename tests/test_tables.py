@@ -15,7 +15,7 @@ from scipy.io import mmwrite, savemat
 from quartic import io
 from quartic.io.files import open_source, source_of
 from quartic.io.graphs import negative_weights
-from quartic.io.tables import read_table
+from quartic.io.sheets import read_table
 
 # -- the layout of a table --------------------------------------------------------------------------------------------
 
@@ -206,6 +206,12 @@ LAYOUTS = [
     "a,b,1\nb,c\nc,a,2\nd,a,1\n",
     "a,b,1\nb,c,x\nc,a,2\nd,a,1\n",
     'a,b,1\nb,c,"2\n',
+    "i,j,d\na,b,−1\nb,c,1 234\nc,a,2\n",
+    "#,i,j,d\n1,a,b,1\n2,b,c,1\n3,c,a,2\n",
+    "i;j;w\na;b;1 234\nb;c;2\nc;a;3\n",
+    '"i" "j" "w"\n"x" a b 1\n"y" b c 2\n"z" c a 3\n',
+    "source,target,w\n1.0,2.0,1\n2.0,3.0,0\n3.0,1.0,5\n",
+    "0,1,2,3,4\n1.5,2,3,4,5\n2,3,4,5,6\n9,8,7,6,5\n",
 ]
 
 
@@ -353,6 +359,12 @@ def test_excel(tmp_path):
     found = io.read_similarity(_workbook(tmp_path / "edges.xlsx", [], edges))
     np.testing.assert_array_equal(found.adjacency.toarray(), TRIANGLE)
     assert "sheet 'sheet 1'" in found.guess
+    cover = [["Friends of 7b"], [None], ["by the school office"]]
+    assert "sheet 'sheet 1'" in io.read_similarity(_workbook(tmp_path / "cover.xlsx", cover, edges)).guess
+    assert io.read_features(_workbook(tmp_path / "one.xlsx", [["x"], [1], [2.5]], [["remarks"]])).X.tolist() == [
+        [1],
+        [2.5],
+    ]
     table = [["", "x", "y"], ["x", None, 2.5], ["y", 2.5, None]]
     assert io.read_distances(_workbook(tmp_path / "d.xlsx", table)).distances.tolist() == [2.5]
     wrong = [["name", "height"], ["rose", 1.5], ["fern", "tall"], ["oak", 9]]
@@ -957,3 +969,182 @@ def test_points_called_by_numbers_are_the_same_whoever_reads_the_file(file, monk
     assert table.n_points == 3
     said = [[table.names[k] for k in pair] for pair in table.pairs.tolist()]
     assert said == [[word.removesuffix(".0") for word in pair.split(",")] for pair in ends]
+
+
+def test_row_numbers_and_times_are_no_weights(file):
+    for text, left in (
+        ("id,from,to\n1,a,b\n2,b,c\n", "column 'id'"),
+        ("from,to,year\na,b,2001\nb,c,2004\n", "column 'year'"),
+        ("from,to,timestamp\na,b,1577836800\nb,c,1577836900\n", "column 'timestamp'"),
+    ):
+        graph = io.read_similarity(file(text))
+        assert graph.adjacency.max() == 1
+        assert f"no weights); left out: {left}" in graph.guess
+    for header in ("id,von,bis,km", ",from,to,distance", "#,from,to,distance"):
+        found = io.read_distances(file(f"{header}\n1,a,b,1\n2,b,c,2\n3,a,c,2\n"))
+        assert (found.names, found.distances.tolist()) == (("a", "b", "c"), [1, 2, 2])
+    plants = io.read_features(file("#,height,width\n1,1.5,2\n2,3,4.5\n3,5,7\n"))
+    assert (plants.names, plants.columns) == (("1", "2", "3"), ("height", "width"))
+
+
+@pytest.mark.parametrize("rows", ["1,2\n2,3\n", "1.0,2.0\n2.0,3.0\n", "1.0,2\n2,3\n"])
+def test_as_many_edges_as_columns_are_no_matrix(file, rows):
+    graph = io.read_similarity(file(f"source,target\n{rows}"))
+    assert (graph.names, graph.adjacency.nnz) == (("1", "2", "3"), 4)
+    table = file(f"source,target,w\n{rows.replace(chr(10), ',1.0' + chr(10))}3.0,1.0,2.0\n")
+    assert io.read_similarity(table).adjacency.max() == 2  # and no features, though all are numbers
+
+
+def test_weights_of_zero_are_no_edges(file):
+    graph = io.read_graph(file("source,target,weight\na,b,0\nb,c,2\n"))
+    assert (len(graph.names), graph.adjacency.nnz) == (3, 2)
+    assert "1 edge of weight 0 left out" in graph.guess
+    with pytest.raises(io.FileFormatError, match="all weights are 0: a graph without an edge"):
+        io.read_graph(file("source,target,weight\na,b,0\nb,c,0\n"))
+
+
+def test_accents_may_be_letters_of_their_own(file):
+    graph = io.read_graph(file("source,target\nZo\u00eb,bob\nZoe\u0308,cid\n"))
+    assert graph.names == ("Zoë", "bob", "cid")
+
+
+@pytest.mark.parametrize("header", ['"a","b"', "a b", "a\tb"])
+def test_r_writes_no_name_above_those_of_the_rows(file, header):
+    separator = next(sign for sign in ",\t " if sign in header)
+    rows = "\n".join(separator.join(row) for row in (("x", "1.5", "2"), ("y", "3", "4"), ("z", "5", "7")))
+    found = io.read_similarity(file(f"{header}\n{rows}\n"))
+    assert (found.names, found.columns, found.X[0].tolist()) == (("x", "y", "z"), ("a", "b"), [1.5, 2])
+    with pytest.raises(io.FileFormatError, match=r"csv:4: '?5?x'? in column 'a'|csv:4: '5x' in column 'a'"):
+        io.read_features(file(f"{header}\n{rows[:-3]}{rows[-3:].replace('5', '5x')}\n"))
+
+
+@pytest.mark.parametrize("header", ["Name,Umsatz", "Kunde,Umsatz", '"Name","Umsatz"'])
+def test_a_comma_too_many_is_no_header_of_r(file, header):
+    with pytest.raises(io.FileFormatError, match="csv:1: 2 cells where the others have 3"):
+        io.read_similarity(file(f"{header}\nx,1,5\ny,2,5\nz,3,5\n"))
+
+
+def test_remarks_among_the_rows_are_told(file):
+    found = io.read_features(file("# of plants\nname,a\n#1,2\n#2,3\nx,4\n"))
+    assert (found.names, "2 lines left out that begin with # or %" in found.guess) == (("x",), True)
+    assert "left out" not in io.read_graph(file("# FromNodeId ToNodeId\n\n# 3 edges\n0 1\n1 2\n2 0\n")).guess
+
+
+def test_numbers_as_they_are_set_in_type(file):
+    found = io.read_similarity(file("name,a,b\nx,−1.5,2\ny,3,4\nz,−5,7\n"))
+    assert found.X[:, 0].tolist() == [-1.5, 3, -5]
+    found = io.read_similarity(file("name;a;b\nx;1 500;2\ny;3 100;4\nz;5 000;7\n"))
+    assert found.X[:, 0].tolist() == [1500, 3100, 5000]
+    assert "between thousands: 1 500 is 1500" in found.guess
+    found = io.read_similarity(file("name\ta\tb\nx\t1,500\t2\ny\t3,100\t4\nz\t5,000\t7\n"))
+    assert "decimal commas: 1,500 is 1.5" in found.guess
+    found = io.read_similarity(file("name;a;b\nx;1,5;2.5\ny;3,1;4.25\nz;5,0;7.5\n"))
+    assert "text left out: column 'a' (1,5 is text: write plain numbers)" in found.guess
+
+
+def test_means_below_a_table_are_no_sample(file):
+    with pytest.raises(io.FileFormatError, match=r"csv:5: these are the means of the rows"):
+        io.read_similarity(file("name,a,b\nx,1,2\ny,3,4\nz,5,6\nMean,3,4\n"))
+
+
+def test_a_matrix_whose_rows_are_in_another_order(file):
+    for read in (io.read_similarity, io.read_distances):
+        with pytest.raises(io.FileFormatError, match="csv:2: row 'b' stands where column 'a' does"):
+            read(file(",a,b,c\nb,1,0,3\na,0,1,2\nc,2,3,0\n"))
+    with pytest.raises(io.FileFormatError, match=r"the entry \(a, c\) is 2 but \(c, a\) is 5"):
+        io.read_similarity(file(",a,b,c\na,0,1,2\nb,1,0,3\nc,5,3,0\n"))
+
+
+def test_one_triangle_of_a_file_of_arrays_is_enough(tmp_path):
+    for name, M in (("a.mtx", sp.coo_matrix(np.triu(np.ones((3, 3)), 1))), ("b.mtx", sp.eye_array(3, k=-1))):
+        mmwrite(tmp_path / name, M, symmetry="general")
+        assert io.read_similarity(tmp_path / name).adjacency.nnz == 2 * M.nnz
+    np.save(tmp_path / "c.npy", np.tril(np.ones((3, 3))))
+    assert io.read_similarity(tmp_path / "c.npy").adjacency.nnz == 9
+
+
+def test_the_weights_of_graph_files_whatever_they_are_called(file):
+    gml = 'graph [ node [ id 0 label "a" ] node [ id 1 label "b" ] edge [ source 0 target 1 value 3 ] {} ]\n'
+    assert io.read_graph(file(gml.format(""), "a.gml")).adjacency.max() == 3
+    twice = io.read_graph(file(gml.format("edge [ source 0 target 1 value 4 ]"), "b.gml"))
+    assert twice.adjacency.max() == 7
+    assert "1 repeated edge: sum" in twice.guess
+    xml = (
+        '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="k" for="edge" attr.name="{}" '
+        'attr.type="double"/><graph edgedefault="undirected"><node id="a"/><node id="b"/>'
+        '<edge source="a" target="b"><data key="k">2.5</data></edge></graph></graphml>'
+    )
+    capital = io.read_graph(file(xml.format("Weight"), "c.graphml"))
+    assert (capital.adjacency.max(), "weights in Weight" in capital.guess) == (2.5, True)
+    words = io.read_graph(file(gml.format("").replace("value 3", 'value "close"'), "w.gml"))
+    assert (words.adjacency.max(), "no weights, left out: value" in words.guess) == (1, True)
+    length = io.read_graph(file(xml.format("length"), "d.graphml"))
+    assert (length.adjacency.max(), "no weights, left out: length" in length.guess) == (1, True)
+    links = '{"nodes": [{"id": 1, "label": "x"}, {"id": 2, "label": "y"}], "edges": [{"from": 1, "to": 2}]}'
+    assert io.read_graph(file(links, "e.json")).names == ("x", "y")
+    with pytest.raises(io.FileFormatError, match="a link names no source and target"):
+        io.read_graph(file('{"nodes": [], "edges": [{"one": 1, "other": 2}]}', "f.json"))
+
+
+def test_a_directed_file_that_says_each_edge_both_ways_is_not_summed(file):
+    matrix = io.read_graph(file('*Vertices 3\n1 "a"\n2 "b"\n3 "c"\n*Matrix\n4 1 2\n1 0 3\n2 3 0\n', "g.net"))
+    assert matrix.adjacency.toarray().tolist() == [[4, 1, 2], [1, 0, 3], [2, 3, 0]]
+
+
+@pytest.mark.parametrize("title", ["similarity", "Korrelation"])
+def test_similarities_are_no_distances(file, title):
+    with pytest.raises(io.FileFormatError, match="seems to hold similarities, which say the opposite"):
+        io.read_distances(file(f"source,target,{title}\na,b,1\nb,c,2\n"))
+    with pytest.raises(io.FileFormatError, match="seems to hold squares"):
+        io.read_distances(file("i,j,dist_sq\na,b,1\nb,c,2\n"))
+
+
+@pytest.mark.parametrize("text", ["point,y,x\na,2,1\n", "x,y,point\n1,2,a\n", ",point,x,y\n0,a,1,2\n"])
+def test_anchors_in_another_order(file, text):
+    assert io.read_anchors(file(text), ["a", "b"], 2)[0].tolist() == [1, 2]
+
+
+def test_the_header_that_pandas_writes_for_an_array(file):
+    for below in ("1.5,2,3\n4,5,6\n7,8.5,9\n", "1,2.5,3\n4,5,6\n7,8,9\n0,0,1\n"):
+        found = io.read_similarity(file(f"0,1,2\n{below}"))
+        assert (found.columns, len(found.X)) == (("0", "1", "2"), below.count("\n"))
+    digits = io.read_features(file("0,1,2,3,4\n0,0,5,13,9\n0,1,4,12,9\n3,1,0,7,8\n"))
+    assert digits.X.shape == (3, 5)
+    matrix = "0,1,2\n0,1,3\n1,0,2\n3,2,0\n"
+    assert io.read_distances(file(matrix)).distances.tolist() == [1, 3, 2]
+    assert io.read_similarity(file(matrix)).adjacency.toarray().tolist() == [[0, 1, 3], [1, 0, 2], [3, 2, 0]]
+    edges = io.read_graph(file("0,1,2\n1,2,3\n0,2,4\n1,3,1\n"))  # no header
+    assert edges.adjacency.nnz == 8
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_matrix_whose_rows_are_counted(file, first):
+    """As pandas writes a frame whose columns alone have names."""
+    text = ",A,B,C\n" + "".join(f"{first + k},{row}\n" for k, row in enumerate(("0,1,3", "1,0,2", "3,2,0")))
+    assert io.read_similarity(file(text)).names == ("A", "B", "C")
+    distances = io.read_distances(file(text))
+    assert (distances.names, distances.distances.tolist()) == (("A", "B", "C"), [1, 3, 2])
+    features = io.read_similarity(file(text.replace("3,2,0", "4,2,0")))
+    assert features.X.shape == (3, 3)
+
+
+def test_numbers_with_decimal_commas_are_no_nodes(file):
+    table = file("Name;Größe;x\na;1,5;-0,13\nb;2,5;0,7\nc;9,25;3,0\n")
+    with pytest.raises(io.FileFormatError, match=r"csv:2: 1,5 in column 'Größe' is no node; use a whole number"):
+        io.read_similarity(table, columns=["Größe", "x"])
+    graph = io.read_graph(file("von;nach;Gewicht\n1,0;2,0;0,5\n2,0;3,0;1,5\n"))
+    assert graph.names == ("1", "2", "3")
+
+
+def test_a_line_of_sizes_is_no_edge(file):
+    for text in ("5 3\n1 2\n2 3\n4 5\n", "3 6\n1 2\n2 3\n4 6\n", "4 3\n1 2\n2 3\n3 4\n"):
+        with pytest.raises(io.FileFormatError, match=r"csv:1: \d and \d are how many nodes and edges follow"):
+            io.read_similarity(file(text))
+        edges = text.split("\n")[1:4]
+        moved = io.read_similarity(file("\n".join([*edges, text.split("\n")[0]])))  # as told
+        assert moved.adjacency.nnz == 8 - 2 * (text[:3] in ("4 3",))
+
+
+def test_a_matrix_of_similarities_is_no_matrix_of_distances(file):
+    with pytest.raises(io.FileFormatError, match="csv:2: the distance of A to itself, 1, must be 0; similarities are"):
+        io.read_distances(file(",A,B,C\nA,1,.5,.2\nB,.5,1,.3\nC,.2,.3,1\n"))

@@ -12,7 +12,7 @@ import numpy as np
 
 FORMATS = (
     "csv", "table", "csv.gz", "anchors", "npy", "npz", "npz sparse", "mat", "mat packed", "mat 4", "mtx", "mtx.gz",
-    "graphml", "gexf", "gml", "pajek", "json", "excel", "edgelist", "parquet", "mdjeep", "pdb", "cif", "xyz",
+    "graphml", "gexf", "gml", "pajek", "json", "excel", "edgelist", "parquet", "mdjeep", "pdb", "cif",
     "checkpoint", "blocks", "blocks parts", "blocks npy", "unnamed",
 )  # fmt: skip
 WORDS = [
@@ -34,7 +34,6 @@ TEXT = (
     "mdjeep",
     "pdb",
     "cif",
-    "xyz",
     "unnamed",
 )
 NUMBERS = [0, 1, 2, 7, 8, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x0FFFFFFF]

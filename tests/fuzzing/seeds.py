@@ -21,10 +21,8 @@ from quartic.io import (
     read_mdjeep,
     read_pdb,
     read_similarity,
-    read_xyz,
     write_blocks,
     write_pdb,
-    write_xyz,
 )
 from quartic.io.blocks import read_block
 from quartic.losses import LeastSquares
@@ -228,7 +226,6 @@ def formats(folder: Path):
         "mdjeep": (".nmr", [NMR.encode(), b"1 2 1.5 1.5 N CA\n1 3 2.0 3.0 N C\n"], [read_mdjeep, read_distances]),
         "pdb": (".pdb", [_written(folder, "seed.pdb", lambda path: write_pdb(path, atoms))], [read_pdb]),
         "cif": (".cif", [_written(folder, "seed.cif", lambda path: write_pdb(path, atoms))], [read_pdb]),
-        "xyz": (".xyz", [_written(folder, "seed.xyz", lambda path: write_xyz(path, atoms, "three"))], [read_xyz]),
         "checkpoint": (".npz", [_checkpoint(folder)], [_resume]),
         "blocks": (".npz", [_sparse_npz(sp.csr_array(B)) for B in (A, A > 0, A.astype(np.float32))], [_blocks]),
         "blocks parts": (".npy", list(_parts(sp.csr_array(A)).values()), [_block_with_part]),

@@ -55,9 +55,8 @@ def similarity_of(model: SymNMF, X: Any, known: bool, device: Any) -> Any:
         raise ValueError(f'a networkx graph has no features for affinity={model._affinity!r}; use "precomputed"')
     if is_torch(X):
         return _of_tensor(model, X)
-    if not precomputed:
-        refuse_words(X)
     given = matrix_of(X) if precomputed else features_of(X)
+    refuse_words(given)
     data = validate_data(
         model,
         given,

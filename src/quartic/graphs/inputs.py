@@ -177,7 +177,7 @@ def matrix_of(X: Any) -> Any:
 
 
 def refuse_words(X: Any) -> None:
-    """Raise where a frame of features has a column of text, and name it."""
+    """Raise where a frame has a column of text, and name it."""
     if is_frame(X):
         from pandas.api.types import infer_dtype
 

@@ -1,6 +1,6 @@
 """Files as people have them. Every reader raises `FileFormatError`, with the line at fault where there is one."""
 
-from quartic.io.atoms import Structure, read_pdb, read_xyz, write_pdb, write_xyz
+from quartic.io.atoms import Structure, read_pdb, write_pdb, write_xyz
 from quartic.io.blocks import read_blocks, write_blocks
 from quartic.io.distances import DistanceTable, read_anchors, read_distances, read_mdjeep
 from quartic.io.features import FeatureTable, read_features, read_similarity
@@ -21,7 +21,6 @@ __all__ = [
     "read_mdjeep",
     "read_pdb",
     "read_similarity",
-    "read_xyz",
     "write_blocks",
     "write_pdb",
     "write_xyz",

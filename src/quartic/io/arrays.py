@@ -31,15 +31,15 @@ def read_arrays(source: Source) -> dict[str, Any]:
     raise FileFormatError(f"{source.name}: this kind of file holds no matrix of numbers")
 
 
-def one_matrix(source: Source, names: tuple[str, ...]) -> Any:
+def one_matrix(arrays: dict[str, Any], file: str, names: tuple[str, ...], cure: str = "") -> Any:
     """Return the one matrix of a file: the only one there, or the only one with one of these names."""
     arrays = {
         name: array
-        for name, array in read_arrays(source).items()
+        for name, array in arrays.items()
         if getattr(array, "ndim", 0) == 2 and array.dtype.kind in "fiub" and min(array.shape) > 0
     }
     if not arrays:
-        raise FileFormatError(f"{source.name}: no matrix of real numbers in the file")
+        raise FileFormatError(f"{file}: no matrix of real numbers in the file{cure}")
     if len(arrays) > 1:
         wanted = {name: array for name, array in arrays.items() if name in names}
         if len(wanted) != 1:
@@ -47,7 +47,7 @@ def one_matrix(source: Source, names: tuple[str, ...]) -> Any:
             wanted = {name: array for name, array in arrays.items() if min(array.shape) > 1}
         if len(wanted) != 1:
             raise FileFormatError(
-                f"{source.name}: several matrices ({', '.join(sorted(arrays))}); keep one, or call it {names[0]}"
+                f"{file}: several matrices ({', '.join(sorted(arrays))}); keep one, or call it {names[0]}{cure}"
             )
         arrays = wanted
     return next(iter(arrays.values()))

@@ -1,4 +1,4 @@
-"""Atoms in space, and the files they come in: PDB and mmCIF, read by gemmi, and XYZ."""
+"""Atoms in space, and the files they come in: PDB and mmCIF, read by gemmi; XYZ is only written."""
 
 from __future__ import annotations
 
@@ -268,67 +268,24 @@ def _write_mmcif(path: str | Path, atoms: Structure) -> None:
 # -- XYZ --------------------------------------------------------------------------------------------------------------
 
 
-def read_xyz(path: str | Path) -> Structure:
-    """Read the first frame of an XYZ file, plain or gzip.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-
-    Returns
-    -------
-    Structure
-        Coordinates and element names; columns after the third coordinate are left out.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from quartic.io import read_xyz
-    >>> file = pathlib.Path(tempfile.mkdtemp()) / "h2.xyz"
-    >>> _ = file.write_text("2\\nhydrogen\\nH 0 0 0\\nH 0 0 0.74\\n")
-    >>> read_xyz(file).names
-    ('H', 'H')
-    """
-    lines = read_lines(path)
-    try:
-        count = int(lines[0])
-    except (IndexError, ValueError):
-        raise FileFormatError.at(path, 1, "the first line must be the number of atoms") from None
-    if count < 1:
-        raise FileFormatError.at(path, 1, f"the number of atoms must be positive, got {count}")
-    if len(lines) < count + 2:
-        raise FileFormatError.at(path, len(lines), f"the file ends early: {count} atoms said, {len(lines) - 2} found")
-    coordinates, names = [], []
-    for at, line in enumerate(lines[2 : count + 2], start=3):
-        fields = line.split()
-        if len(fields) < 4:
-            raise FileFormatError.at(path, at, f"expected a name and three coordinates, got {line.strip()!r}")
-        names.append(fields[0])
-        coordinates.append([read_number(text, "a coordinate", path, at) for text in fields[1:4]])
-    return Structure.of(coordinates, names)
-
-
 def write_xyz(path: str | Path, atoms: Any, comment: str = "") -> None:
-    """Write an XYZ file (gzip if the name ends in .gz); reading it gives the same floats back.
+    """Write an XYZ file (gzip if the name ends in .gz), with all digits: whoever reads it has the same floats.
 
     Parameters
     ----------
-    path : str or Path
-        The file; replaced if it exists.
-    atoms : Structure or array (n, 3)
-        Atoms, or only their coordinates.
+    path, atoms
+        As in `write_pdb`.
     comment : str
         The second line.
 
     Examples
     --------
     >>> import tempfile, pathlib
-    >>> from quartic.io import read_xyz, write_xyz
+    >>> from quartic.io import write_xyz
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "one.xyz"
     >>> write_xyz(file, [[1 / 3, 0.0, 2.0]])
-    >>> float(read_xyz(file).coordinates[0, 0]) == 1 / 3
-    True
+    >>> file.read_text().splitlines()[2]
+    'X 0.3333333333333333 0.0 2.0'
     """
     atoms = as_structure(atoms)
     if "\n" in comment or "\r" in comment:

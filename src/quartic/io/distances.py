@@ -13,11 +13,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quartic.io.arrays import read_arrays
+from quartic.io.arrays import one_matrix, read_arrays
 from quartic.io.atoms import Structure
 from quartic.io.files import GRAPHS, TABLES, FileFormatError, Source, count, source_of
 from quartic.io.graphs import check_repeats, merge_repeats, named_matrix
-from quartic.io.tables import DISTANCE, LOWER, UPPER, Table, find_column, find_ends, plain, read_columns, read_table
+from quartic.io.names import DISTANCE, LOWER, UPPER, find_column, find_ends, plain
+from quartic.io.sheets import read_table
+from quartic.io.tables import Table, read_columns
 
 _WEIGHT = ("weight", "weights", "w", "gewicht", "poids", "peso")
 _EXPECTED = "expected i,j,d, or i,j,lower,upper, and maybe weight"
@@ -137,7 +139,11 @@ def _read(source: Source, columns: Sequence[str] | None) -> DistanceTable:
         return replace(found, distances=found.lower, lower=None, upper=None) if exact else found
     if source.kind in (*GRAPHS, "atoms"):
         raise FileFormatError(f"{source.name}: this kind of file holds no distances; write i,j,d as CSV")
-    return _from_arrays(read_arrays(source), source.name)
+    arrays = read_arrays(source)
+    if "pairs" in arrays:
+        return _from_pairs(arrays, source.name)
+    cure = "; or save the arrays pairs and distances"
+    return _from_array(one_matrix(arrays, source.name, ("D", "distances", "array"), cure), source.name)
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------
@@ -149,10 +155,12 @@ def _from_table(table: Table, given: Sequence[str] | None) -> DistanceTable:
     if given is None and (matrix := _find_matrix(table)) is not None:
         return _from_matrix(matrix[1], table.name, matrix[0], f"a matrix in {table.layout}")
     roles = _guess_roles(table, given)
-    if "distances" in roles and re.search(r"²|\^\s*2|squared", table.title(roles["distances"])):
-        raise table.fault(
-            -1, f"{table.title(roles['distances'])} seems to hold squares; take their roots, or rename it"
-        )
+    if "distances" in roles and (title := table.title(roles["distances"])):
+        if re.search(r"²|\^\s*2|squared|(\b|_)sq(\b|_)", title):
+            raise table.fault(-1, f"{title} seems to hold squares; take their roots, or rename it")
+        if re.search("similar|ähnlich|corr?el|korrel", title.lower()):
+            cure = "rename it to distance if it does not, or use quartic cluster"
+            raise table.fault(-1, f"{title} seems to hold similarities, which say the opposite; {cure}")
     pairs, names = table.identities([roles["i"], roles["j"]], "point")
     if given is None and len(names) == 2 * len(pairs) > 2:
         cure = "if it is a list of distances at all, choose its columns by --columns"
@@ -184,7 +192,14 @@ def _find_matrix(table: Table) -> tuple[tuple[str, ...], Floats] | None:
     found = named_matrix(table)
     if found is None and table.header is None and columns.start == 0 and all(map(table.is_numeric, columns)):
         found = tuple(map(str, columns)), table.numbers(columns, missing=True, infinite=True)
-    if found is None or np.nan_to_num(np.diagonal(found[1])).any():
+    if found is None:
+        return None
+    loops = np.nan_to_num(np.diagonal(found[1]))
+    if loops.any():
+        at = int(np.argmax(loops != 0))
+        if columns.start == 1:
+            fault = f"the distance of {found[0][at]} to itself, {loops[at]:g}, must be 0"
+            raise table.fault(at, f"{fault}; similarities are for quartic cluster")
         return None
     table.numbers(columns, missing=True)  # names the line at fault
     return found
@@ -208,12 +223,13 @@ def _guess_roles(table: Table, given: Sequence[str] | None) -> dict[str, int]:
     roles = {role: at for role, names in known.items() if (at := find_column(table.header, names)) is not None}
     ends = find_ends(table.header)
     if ends is None:  # the first two columns that may name points: words, or whole numbers
-        others = [k for k in range(table.n_columns) if k not in roles.values()]
+        others = [k for k in range(table.n_columns) if k not in roles.values() and not table.counts_rows(k)]
         names = [k for k in others if not table.is_numeric(k) or table.is_integer(k)]
         ends = (names[0], names[1]) if len(names) > 1 else None
     if ends is not None:
         roles |= {"i": ends[0], "j": ends[1]}
     unknown = [k for k in range(table.n_columns) if k not in roles.values() and table.is_numeric(k)]
+    unknown = [k for k in unknown if not table.counts_rows(k)]
     if ends is not None and not {"distances", "lower", "upper"} & set(roles) and len(unknown) == 1:
         roles["distances"] = unknown.pop()
     missing = [role for role in ("i", "j") if role not in roles]
@@ -230,18 +246,8 @@ def _guess_roles(table: Table, given: Sequence[str] | None) -> dict[str, int]:
 # -- arrays -----------------------------------------------------------------------------------------------------------
 
 
-def _from_arrays(arrays: dict[str, Any], name: str) -> DistanceTable:
-    """Return the distances in named arrays: ``pairs`` and ``distances``, or a matrix, or three columns."""
-    if "pairs" in arrays:
-        return _from_pairs(arrays, name)
-    matrices = [array for array in arrays.values() if getattr(array, "ndim", 0) == 2 and array.dtype.kind in "fiub"]
-    matrices = [array for array in matrices if min(array.shape) > 1] or matrices  # labels are columns
-    if len(matrices) != 1:
-        raise FileFormatError(
-            f"{name}: expected the arrays pairs and distances, or one matrix of distances; "
-            f"found {', '.join(arrays) or 'none'}"
-        )
-    D = matrices[0]
+def _from_array(D: Any, name: str) -> DistanceTable:
+    """Return the distances in a matrix, or in three columns."""
     loops = np.zeros(1) if sp.issparse(D) or D.shape[0] != D.shape[1] else np.nan_to_num(np.diagonal(D))
     if not sp.issparse(D) and D.shape[1] == 3 and (len(D) != 3 or loops.any()):
         return _from_pairs({"pairs": D[:, :2], "distances": D[:, 2]}, name)
@@ -475,15 +481,20 @@ def read_anchors(path: str | os.PathLike[str], names: Sequence[str], dimension: 
         if source.kind not in TABLES:
             raise FileFormatError(f"{source.name}: anchors are a table, point,x,y[,z]")
         table = read_table(source)
-    columns = list(range(1, table.n_columns))
+    called_by, columns = 0, list(range(1, table.n_columns))
     if table.header is not None:
-        columns = [k for k in columns if plain(table.header[k]) not in _NO_AXES and table.is_numeric(k)]
+        called_by = find_column(table.header, ("point", "name", "id", "label", "node")) or 0
+        titles = [plain(title) for title in table.header]
+        columns = [k for k, title in enumerate(titles) if title and title not in _NO_AXES and table.is_numeric(k)]
+        columns = [k for k in columns if k != called_by and not table.counts_rows(k)]
+        if sorted(titles[k] for k in columns) == sorted(axis_names(dimension)):  # whatever their order
+            columns = [titles.index(axis) for axis in axis_names(dimension)]
     if len(columns) != dimension:
-        needed = f"{len(columns)} coordinates where {dimension} are needed (-d {dimension})"
+        needed = f"{count(len(columns), 'coordinate')} where {dimension} are needed (-d {dimension})"
         raise table.fault(0, f"{needed}; an anchor is point,{','.join(axis_names(dimension))}")
     places = table.numbers(columns)
     index = {name: at for at, name in enumerate(names)}
-    rows, called = table.identities([0], "point")
+    rows, called = table.identities([called_by], "point")
     anchors: dict[int, Floats] = {}
     for row, (k,) in enumerate(rows.tolist()):
         name = called[k]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,11 +19,14 @@ from quartic.io.graphs import (
     graph_of,
     graph_of_matrix,
     graph_of_table,
+    is_one_sided,
     is_symmetric,
     named_matrix,
     refuse_words,
 )
-from quartic.io.tables import CLEAR_ENDS, SEPARATORS, Table, find_ends, names_rows, read_table_or_matrix
+from quartic.io.names import CLEAR_ENDS, find_ends, names_rows
+from quartic.io.sheets import read_table_or_matrix
+from quartic.io.tables import SEPARATORS, Table
 
 MATRIX_NAMES = ("X", "fea", "features", "data", "array")
 
@@ -127,9 +131,12 @@ def features_of_table(table: Table, columns: Sequence[str] | None = None) -> Fea
         alike = "" if table.n_columns > 1 else f"; its lines are not cut alike by {', '.join(SEPARATORS.values())}"
         raise table.fault(0, f"no column of numbers, and no two columns of names: not a table of data{alike}")
     X = table.numbers(numeric, cure=", or choose columns by --as features --columns")
-    total = X[:-1].sum(axis=0)
-    if table.ends_in_total and len(X) > 2 and ((np.abs(X[-1] - total) <= 1e-3 * np.abs(total)) & (total != 0)).any():
-        raise table.fault(len(X) - 1, "these are the sums of the rows above; take the row out")
+    if table.ends_in_total and len(X) > 2:
+        total = X[:-1].sum(axis=0)
+        sums, means = (np.abs(X[-1] - of) <= 1e-3 * np.abs(of) for of in (total, total / (len(X) - 1)))
+        what = "sums" if (sums & (total != 0)).any() else "means" if means.all() and total.any() else ""
+        if what:
+            raise table.fault(len(X) - 1, f"these are the {what} of the rows above; take the row out")
     names = tuple(map(str, range(len(table)))) if named is None else tuple(table.words(named))
     titles = tuple(str(column) if table.header is None else table.header[column] or str(column) for column in numeric)
     used = "one column" if len(numeric) == 1 else f"{len(numeric)} columns"
@@ -223,7 +230,7 @@ def _guess_matrix(matrix: Any, name: str) -> GraphTable | FeatureTable:
     n, p = matrix.shape
     if n != p:
         return features_of_matrix(matrix, name)
-    if is_symmetric(matrix):
+    if is_symmetric(matrix) or is_one_sided(matrix):
         return graph_of_matrix(matrix, name)
     raise FileFormatError(f"{name}: a square matrix of {n} × {n} that is not symmetric: a graph, or features? {_ASK}")
 
@@ -234,7 +241,7 @@ def _guess_table(table: Table, repeats: str | None) -> GraphTable | FeatureTable
     header = table.header
     numeric = [table.is_numeric(column) for column in range(table.n_columns)]
     named = None if header is None else find_ends(header, CLEAR_ENDS)
-    if named is not None and all(table.is_integer(column) or not numeric[column] for column in named):
+    if named is not None and all(_may_name(table, column) for column in named):
         return graph_of_table(table, None, repeats)
     if all(numeric) and table.n_columns == len(table) > 1 and header is None:
         return _guess_matrix(table.numbers(range(table.n_columns)), table.name)
@@ -246,6 +253,11 @@ def _guess_table(table: Table, repeats: str | None) -> GraphTable | FeatureTable
     if len(words) >= 2:
         return _guess_by_names(table, words, repeats)
     return features_of_table(table)
+
+
+def _may_name(table: Table, column: int) -> bool:
+    """Tell whether a column may hold the ends of edges: words, or whole numbers, maybe written 3.0."""
+    return not table.is_numeric(column) or all(re.fullmatch(r"\d+(\.0*)?", row[column]) for row in table.sample)
 
 
 def _guess_by_names(table: Table, words: list[int], repeats: str | None) -> GraphTable | FeatureTable:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from unicodedata import normalize
 
 from quartic.archives import check_fits, in_short, write_whole
 
@@ -175,8 +176,8 @@ def read_text(path: str | Path, name: str | None = None) -> tuple[bytes, str]:
         content = content.removeprefix(b"\xef\xbb\xbf")
         coding = "utf-8"
     try:
-        if coding != "utf-8" or not content.isascii():
-            content = content.decode(coding).encode()
+        if coding != "utf-8" or not content.isascii():  # é is one letter, or e and an accent: the same name
+            content = normalize("NFC", content.decode(coding)).encode()
     except UnicodeError:
         try:
             content = content.decode("cp1252").encode()

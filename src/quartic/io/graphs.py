@@ -28,7 +28,9 @@ from quartic.io.files import (
     read_text,
     source_of,
 )
-from quartic.io.tables import DISTANCE, INSTALL, WEIGHT, Table, find_column, find_ends, plain, read_table_or_matrix
+from quartic.io.names import ALL_NAMES, CLEAR_ENDS, DISTANCE, ENDS, TIMES, WEIGHT, find_column, find_ends, plain
+from quartic.io.sheets import INSTALL, read_table_or_matrix
+from quartic.io.tables import Table
 
 MATRIX_NAMES = ("A", "M", "W", "adjacency", "similarity", "array")
 
@@ -122,15 +124,15 @@ def graph_of_matrix(matrix: Any, name: str, names: tuple[str, ...] | None = None
     A.eliminate_zeros()
     if A.nnz == 0:
         raise FileFormatError(f"{name}: the matrix is zero, a graph without an edge")
-    below, above = sp.tril(A, -1).nnz, sp.triu(A, 1).nnz
-    if (below == 0) != (above == 0):
+    if is_one_sided(A):
         A = sp.csr_array(A + A.T - sp.diags_array(A.diagonal()))
     elif not is_symmetric(A):
         gap = sp.coo_array(abs(A - A.T))
         at = int(np.argmax(gap.data))
         i, j = int(gap.row[at]), int(gap.col[at])
+        a, b = (i, j) if names is None else (names[i], names[j])
         raise FileFormatError(
-            f"{name}: not an undirected graph: the entry ({i}, {j}) is {A[i, j]:g} but ({j}, {i}) is {A[j, i]:g}; "
+            f"{name}: not an undirected graph: the entry ({a}, {b}) is {A[i, j]:g} but ({b}, {a}) is {A[j, i]:g}; "
             "make the matrix symmetric"
         )
     else:
@@ -189,6 +191,7 @@ def _find_weight_column(table: Table, ends: tuple[int, int]) -> int | None:
     if named is not None and named not in ends:
         return named
     others = [k for k in range(table.n_columns) if k not in ends and table.is_numeric(k)]
+    others = [k for k in others if not table.counts_rows(k)]
     for name in (header[k] for k in others):
         if plain(name) in DISTANCE or re.search("distan|abstand|entfernung", plain(name)):
             raise table.fault(
@@ -202,7 +205,7 @@ def _find_weight_column(table: Table, ends: tuple[int, int]) -> int | None:
         raise table.fault(
             -1, f"which is the weight: {called}? say --columns {two},{header[others[0]]}, or --columns {two} for none"
         )
-    return others[0] if others else None
+    return others[0] if others and plain(header[others[0]]) not in TIMES else None
 
 
 def refuse_words(table: Table) -> None:
@@ -252,10 +255,29 @@ def named_matrix(table: Table) -> tuple[tuple[str, ...], NDArray[np.float64]] | 
         return None
     names = table.header[beside:]
     columns = range(beside, table.n_columns)
-    if (beside and tuple(table.words(0)) != names) or not all(table.is_numeric(column) for column in columns):
+    if not all(table.is_numeric(column) for column in columns):
+        return None
+    if not beside and {*map(plain, names)} <= ALL_NAMES and find_ends(names, CLEAR_ENDS) is not None:
+        return None  # two columns of numbered nodes, and as many edges
+    rows = tuple(table.words(0)) if beside else names
+    if rows != names and rows in [tuple(str(first + k) for k in range(len(names))) for first in (0, 1)]:
+        beside = 0  # they are only counted
+    elif rows != names:
+        if sorted(rows) == sorted(names):
+            at = next(k for k in range(len(rows)) if rows[k] != names[k])
+            raise table.fault(at, f"row {rows[at]!r} stands where column {names[at]!r} does; sort both alike")
         return None
     A = table.numbers(columns, missing=True, infinite=True)
     return (names, A) if beside or np.array_equal(A, A.T, equal_nan=True) else None
+
+
+def is_one_sided(A: Any) -> bool:
+    """Tell whether a square matrix has entries on one side of its diagonal only."""
+    if not sp.issparse(A):
+        return bool(np.tril(A, -1).any() != np.triu(A, 1).any())
+    entries = A.tocoo()
+    below = np.sign(entries.row - entries.col)[entries.data != 0]
+    return bool((below > 0).any() != (below < 0).any())
 
 
 def is_symmetric(A: Any) -> bool:
@@ -287,10 +309,14 @@ def _edge_list(table: Table, first: int, second: int, weight: int | None, repeat
             "keep one of them, or say --repeats sum, mean or last",
         )
     A = _symmetric_matrix(ordered[kept], weights[kept], len(names))
+    if A.nnz == 0:
+        raise table.fault(0, "all weights are 0: a graph without an edge")
     said = f"({table.layout}; ends in {table.title(first)} and {table.title(second)}"
     said += ", no weights)" if weight is None else f", weights in {table.title(weight)})"
     if len(kept) < len(pairs):
         said += f"; {count(len(pairs) - len(kept), 'repeated edge')}: {repeats or 'once (--repeats sum adds them up)'}"
+    if not weights[kept].all():
+        said += f"; {count(int((weights[kept] == 0).sum()), 'edge')} of weight 0 left out"
     if left:
         said += f"; left out: {', '.join(table.title(column) for column in left)}"
     return _make_graph(A, names, said)
@@ -300,9 +326,18 @@ def _refuse_header(table: Table, pairs: NDArray[np.int64], names: tuple[str, ...
     """Raise where the first row may be names of columns that we do not know: both its words occur nowhere else.
 
     As an edge it would be a component of its own, in a list so short that it may be anything, or whose other nodes have
-    several edges as a rule.
+    several edges as a rule. Of numbered nodes it may say how many nodes and edges follow.
     """
-    if table.header is not None or len(pairs) < 2 or names[0].isdigit():
+    if table.header is not None or len(pairs) < 2:
+        return
+    if names[0].isdigit():
+        a, b = (names[k] for k in pairs[0])
+        n_edges, below = str(len(pairs) - 1), pairs[1:]
+        if len(below) > 2 and n_edges in (a, b):
+            n_nodes = str(len(np.unique(below))), names[int(below.max())]  # those with edges, or numbered from 1
+            if (b if a == n_edges else a) in n_nodes:
+                fault = f"{a} and {b} are how many nodes and edges follow: take the line out, or put an edge last"
+                raise table.fault(0, fault)
         return
     times = np.bincount(pairs.ravel(), minlength=len(names))
     alone = pairs[0, 0] != pairs[0, 1] and (times[pairs[0]] == 1).all()
@@ -319,6 +354,7 @@ def _symmetric_matrix(pairs: NDArray[np.int64], w: NDArray[np.float64], n: int) 
     off = i != j
     rows, columns = np.concatenate([i, j[off]]), np.concatenate([j, i[off]])
     A = sp.csr_array((np.concatenate([w, w[off]]), (rows, columns)), shape=(n, n))
+    A.eliminate_zeros()
     A.sort_indices()
     return A
 
@@ -364,19 +400,34 @@ def _read_by_networkx(source: Source, repeats: str | None) -> GraphTable:
     with damage_named(source.name, f"not a {what} file"), catch_warnings():
         simplefilter("ignore")  # of keys that are not declared, which are then text
         graph = _parse(source, networkx)
-        edges = list(graph.edges(data="weight", default=1.0))
+        edges = list(graph.edges(data=True))
     if not edges:
         raise FileFormatError(f"{source.name}: a graph without an edge")
     index = {node: at for at, node in enumerate(graph.nodes)}
-    pairs = np.sort(np.array([(index[a], index[b]) for a, b, _ in edges], dtype=np.int64), axis=1)
+    pairs = np.array([(index[a], index[b]) for a, b, _ in edges], dtype=np.int64)
+    told = dict.fromkeys(str(key) for _, _, facts in edges for key in facts)
+    words = {key for _, _, facts in edges for key, fact in facts.items() if isinstance(fact, str) and key != "weight"}
+    keys = sorted(
+        (key for key in told if plain(key) in WEIGHT and key not in words), key=lambda key: WEIGHT.index(plain(key))
+    )
     with damage_named(source.name, "an edge's weight is not a number"):
-        weights = np.array([float(w) for _, _, w in edges])
+        weights = np.array([float(next((facts[k] for k in keys if k in facts), 1.0)) for _, _, facts in edges])
+    there, back = (sp.csr_array((weights, ends), shape=(len(index),) * 2) for ends in (pairs.T, pairs[:, ::-1].T))
+    if graph.is_directed() and (there != back).nnz == 0:  # each edge stands there in both directions
+        forth = pairs[:, 0] <= pairs[:, 1]
+        pairs, weights = pairs[forth], weights[forth]
+    pairs = np.sort(pairs, axis=1)
     weights, kept, _ = merge_repeats(pairs, weights, len(index), repeats or "sum")
     A = _symmetric_matrix(pairs[kept], weights[kept], len(index))
     check_finite(A, source.name)
+    if A.nnz == 0:
+        raise FileFormatError(f"{source.name}: all weights are 0: a graph without an edge")
     labels = [graph.nodes[node].get("label", node) for node in graph.nodes]
     names = tuple(map(str, labels if len(set(map(str, labels))) == len(labels) else graph.nodes))
-    said = ", directions dropped" if graph.is_directed() else ""
+    said = f", weights in {', '.join(keys)}" if keys else ", no weights"
+    if left := [key for key in told if key not in (*keys, "id", "label")]:
+        said += f", left out: {', '.join(left[:8])}"
+    said += ", directions dropped" if graph.is_directed() else ""
     if len(kept) < len(pairs):
         said += f", {count(len(pairs) - len(kept), 'repeated edge')}: {repeats or 'sum'}"
     return _make_graph(A, names, f"({what}{said})")
@@ -384,7 +435,10 @@ def _read_by_networkx(source: Source, repeats: str | None) -> GraphTable:
 
 def _parse(source: Source, networkx: Any) -> Any:
     if source.kind == "gml":
-        return networkx.parse_gml(read_lines(source.path, source.name), label="id")
+        text = "\n".join(read_lines(source.path, source.name))
+        if re.search(r"^\s*multigraph\b", text, re.MULTILINE) is None:  # many files do not say it, and are one
+            text = re.sub(r"\bgraph\s*\[", "graph [ multigraph 1", text, count=1)
+        return networkx.parse_gml(text, label="id")
     if source.kind == "pajek":
         return networkx.parse_pajek(read_lines(source.path, source.name))
     if source.kind == "json graph":
@@ -413,5 +467,8 @@ def _parse_json(found: dict[str, Any], networkx: Any) -> Any:
         name = told.get("id", at)  # links may count the nodes
         graph.add_node(name, label=told.get("label", told.get("name", name)))
     for link in found[links]:
-        graph.add_edge(link["source"], link["target"], weight=link.get("weight", link.get("value", 1.0)))
+        ends = next((ends for ends in ENDS if set(ends) <= link.keys()), None)
+        if ends is None:
+            raise ValueError(f"a link names no source and target: {link}")
+        graph.add_edge(*(link[end] for end in ends), **{key: link[key] for key in link if key not in ends})
     return graph

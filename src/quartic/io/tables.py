@@ -1,4 +1,4 @@
-"""Tables: CSV and its relatives, whose separator, header and columns are detected, sheets of Excel, Parquet, JSON.
+"""Tables of text: CSV and its relatives, whose separator, header and columns are detected.
 
 The layout is guessed from the first rows. Large files are then read by pyarrow, small ones, and what it refuses, row by
 row: to load pyarrow takes longer than to read a thousand rows.
@@ -7,7 +7,6 @@ row: to load pyarrow takes longer than to read a thousand rows.
 from __future__ import annotations
 
 import csv
-import json
 import math
 import re
 from collections import Counter
@@ -20,43 +19,44 @@ from io import StringIO
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from warnings import catch_warnings, simplefilter
-from zipfile import ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quartic.archives import check_fits
-from quartic.io.arrays import one_matrix
-from quartic.io.files import GRAPHS, TABLES, FileFormatError, Source, count, damage_named, read_bytes, read_text
+from quartic.io.files import FileFormatError, count, read_text
+from quartic.io.names import ALL_NAMES, CLEAR_ENDS, KNOWN_NAMES, find_ends, names_rows, plain
 
 if TYPE_CHECKING:
     import pyarrow
 
-INSTALL = "pip install 'quartic[cli]'"
 SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", " ": "spaces"}
 _NONE = "\x1f"  # between the cells of a table that has one column
 MISSING = frozenset({"", "na", "nan", "n/a", "null", "none", "#n/a"})
 _NO_NUMBER = MISSING | {"-", "–", "—", "?", "."}  # which may be names
-_BLANK = " \t\u00a0\u202f"  # around cells; not the ends of lines, by which open quotation marks are told
+BLANK = " \t\u00a0\u202f"  # around cells; not the ends of lines, by which open quotation marks are told
 _LOOKED_AT = 200  # rows from which the layout is guessed
 _SHORT = 1 << 18  # characters
 # groups of three digits stand apart by points or, in French and Swedish, by spaces
 _GROUPED = re.compile(r"[+-]?\d{1,3}([.\s]\d{3})+")
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")  # or a number of three decimals
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")  # or a number of three decimals
 _MILLIONS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3}){2,}")
 _DECIMAL_COMMA = re.compile(rf"([+-]?\d+|{_GROUPED.pattern}),\d+([eE][+-]?\d+)?")
-_THOUSANDS_APART = re.compile(r"[+-]?\d{1,3}([,'’]\d{3})+(\.\d*)?")  # in English and in Switzerland
+_THOUSANDS_APART = re.compile(r"[+-]?\d{1,3}([,'’\s]\d{3})+(\.\d*)?")  # in English, in Switzerland, in France
 _INTEGER = re.compile(r"[+-]?\d{1,400}")  # longer ones are names
 _WHOLE = re.compile(r"([+-]?\d+)\.0*")
 _FRACTION = re.compile(r"[+-]?\d*\.\d*")
-# numbers as spreadsheets show them: 12,5 %, € 9.99, 1 200 kr, TRUE
+# numbers as spreadsheets show them: 12,5 %, € 9.99, 1 200 kr, (12.50), TRUE; and 1,5 beside 2.5
 _SHOWN = re.compile(
-    r"[%€$£¥]\s*[+-]?[\d.,\s]*\d|[+-]?\d[\d.,\s]*?\s*([%‰€$£¥]|kr\.?|zł|CHF|EUR|USD|GBP)|"
+    r"[%€$£¥]\s*[+-]?[\d.,\s]*\d|[+-]?\d[\d.,\s]*?\s*([%‰€$£¥]|kr\.?|zł|CHF|EUR|USD|GBP)|\([\d.,\s]+\)|"
+    r"[+-]?\d+,\d+|"
     "true|false|wahr|falsch|vrai|faux|verdadero|falso|vero",
     re.IGNORECASE,
 )
-_TOTAL = re.compile(r"(grand |sub)?(total|sum|summe|gesamt|insgesamt|zusammen|somme|suma)(e|s|en)?\b", re.IGNORECASE)
+_TOTAL = re.compile(
+    r"((grand |sub)?(total|sum|summe|gesamt|insgesamt|zusammen|somme|suma)(e|s|en)?|"
+    r"mean|average|avg|mittel(wert)?|durchschnitt|moyenne|media|promedio)\b",
+    re.IGNORECASE,
+)
 _REMARK = re.compile(rb"^[ \t]*([#%].*)?$", re.MULTILINE)
 # networkx writes an edge list with the attributes of an edge as a dictionary at the end of its line
 _ATTRIBUTES = re.compile(rb"[ \t]+\{(?:[^}\n]*'weight': ([^,}\n]*))?[^}\n]*\}[ \t]*$", re.MULTILINE)
@@ -102,7 +102,7 @@ class Table:
     def fault(self, row: int, what: str) -> FileFormatError:
         """Return the error that names a row, −1 for the header."""
         what += " (a row of totals?)" if row == len(self) - 1 and self.ends_in_total else ""
-        what += " (a second row of names?)" if row == 0 and "" in (self.header or ())[1:] else ""
+        what += " (a second row of names?)" if row == 0 and self._seems_named_twice() else ""
         if not self.content:
             return FileFormatError(f"{self.name}: {self.place(row)}: {what}" if row >= 0 else f"{self.name}: {what}")
         first = next(line for line, _ in _iterate_rows(self.content, self.separator))
@@ -110,7 +110,7 @@ class Table:
 
     @cached_property
     def ends_in_total(self) -> bool:
-        """Whether the last row is called a total, or has no name where others have one."""
+        """Whether the last row is called a total or a mean, or has no name where others have one."""
         last = [self.words(k)[-1] for k in range(self.n_columns) if not self.is_numeric(k)]
         return any(map(_TOTAL.match, last)) or (not any(last) and len(last) > 0)
 
@@ -119,6 +119,13 @@ class Table:
         found = [cell for row in self.sample if (cell := row[column])]
         shown = [cell for cell in found if _SHOWN.fullmatch(cell)]
         return shown[0] if 2 * len(shown) > len(found) else None
+
+    def _seems_named_twice(self) -> bool:
+        """Tell whether a name is missing, or the first row has words in all of several columns of numbers."""
+        found = [_number(cell, self.decimal_comma) for cell in self.sample[0]]
+        words = all(number is None or math.isnan(number) for number in found)
+        several = sum(map(self.is_numeric, range(self.n_columns))) > 1
+        return self.header is not None and ("" in self.header[1:] or (words and several))
 
     def title(self, column: int) -> str:
         """Return what messages call a column."""
@@ -156,8 +163,9 @@ class Table:
         appear[codes.ravel()[::-1]] = np.arange(codes.size - 1, -1, -1)
         for code in np.argsort(appear).tolist():
             name = words[code]
-            if name.lower() in MISSING or ("." in name and _FRACTION.fullmatch(name)):
-                number = _WHOLE.fullmatch(name)
+            written = name.replace(",", ".") if self.decimal_comma else name
+            if name.lower() in MISSING or ("." in written and _FRACTION.fullmatch(written)):
+                number = _WHOLE.fullmatch(written)
                 if number is None:
                     row, column = divmod(int(appear[code]), len(columns))
                     where = self.title(columns[column])
@@ -221,110 +229,23 @@ class Table:
         """Tell whether the first rows all have a whole number of at least zero there."""
         return all(row[column].isdigit() and row[column].isascii() for row in self.sample)
 
-
-def read_table_or_matrix(source: Source, names: tuple[str, ...], wanted: str) -> Any:
-    """Return the table in a source, or its one matrix of numbers, by one of these names where there are several."""
-    if source.kind in (*GRAPHS, "mdjeep", "atoms"):
-        cure = "; use quartic locate" if source.kind == "mdjeep" else ""
-        raise FileFormatError(f"{source.name}: this kind of file holds no {wanted}{cure}")
-    return read_table(source) if source.kind in TABLES else one_matrix(source, names)
-
-
-def read_table(source: Source) -> Table:
-    """Read a table of text, plain or gzip, a sheet of Excel, Parquet or JSON.
-
-    Lines that start with ``#`` or ``%`` are comments; a line of separators alone, below a header, is left out.
-    """
-    if source.kind in ("parquet", "json"):
-        return _read_parquet(source) if source.kind == "parquet" else _read_json(source)
-    return _read_text_table(
-        source.name, *(_read_excel(source) if source.kind == "excel" else read_text(source.path, source.name))
-    )
+    def counts_rows(self, column: int) -> bool:
+        """Tell whether a column only numbers the rows, as an ``id`` does."""
+        if self.header is None or not names_rows(self.header[column]) or not self.is_integer(column):
+            return False
+        cells = self.words(column)
+        return len(set(cells)) == len(cells) and plain(self.header[column]) != "number"  # of what the pair shares
 
 
-def _read_excel(source: Source) -> tuple[bytes, str]:
-    """Return the first sheet that is not empty as CSV, and which it is; rows stay in their lines."""
-    try:
-        import openpyxl
-    except ImportError:
-        cure = "save the sheet as CSV (File, Save As, CSV UTF-8) and read that"
-        raise FileFormatError(f"{source.name}: a spreadsheet, which openpyxl reads: {INSTALL}; or {cure}") from None
-    with damage_named(source.name, "not a spreadsheet that Excel would open"), catch_warnings():
-        simplefilter("ignore")  # of parts of the workbook that are not read
-        with ZipFile(source.path) as archive:
-            check_fits(sum(member.file_size for member in archive.infolist()))
-        with open(source.path, "rb") as stream:  # openpyxl leaves a file that it opened itself open where it is damaged
-            for sheet in openpyxl.load_workbook(stream, read_only=True, data_only=True).worksheets:
-                rows = [["" if cell is None else cell for cell in row] for row in sheet.iter_rows(values_only=True)]
-                if any(cell != "" for row in rows for cell in row):
-                    text = StringIO()
-                    csv.writer(text, lineterminator="\n").writerows(rows)
-                    return text.getvalue().encode(), f"sheet {sheet.title!r}"
-    raise FileFormatError(f"{source.name}: no row of data in the file")
-
-
-def _read_json(source: Source) -> Table:
-    """Return the table in JSON: rows as objects or lists, or columns by name, as pandas writes them too."""
-    content = read_text(source.path, source.name)[0]
-    with damage_named(source.name, "not JSON"):
-        try:
-            found = json.loads(content)
-        except ValueError:  # an object on each line, perhaps
-            found = [json.loads(line) for line in content.splitlines() if line.strip()]
-    with damage_named(source.name, "no table in it"):
-        header = None
-        if isinstance(found, dict) and {"columns", "data"} <= found.keys():  # pandas' orient="split"
-            found = [dict(zip(map(str, found["columns"]), row, strict=True)) for row in found["data"]]
-        if isinstance(found, list) and all(isinstance(row, dict) for row in found):
-            header = tuple(dict.fromkeys(name for row in found for name in row))
-            found = [[row.get(name) for name in header] for row in found]
-        elif isinstance(found, dict) and all(isinstance(column, dict | list) for column in found.values()):
-            header = tuple(found)
-            columns = [list(column.values() if isinstance(column, dict) else column) for column in found.values()]
-            found = [list(row) for row in zip(*columns, strict=True)]
-        if not isinstance(found, list) or not all(isinstance(row, list) and row for row in found) or not found:
-            raise ValueError(
-                "expected a list of rows, of objects or lists, or columns of equal length by name; or a graph, with "
-                "nodes and links"
-            )
-        if len({len(row) for row in found}) > 1:
-            raise ValueError("rows of different lengths; make all alike")
-        if any(isinstance(cell, dict | list) for row in found for cell in row):
-            raise ValueError("a cell holds a list or an object; keep numbers and text")
-    made = [["" if cell is None else str(cell).strip(_BLANK) for cell in column] for column in zip(*found, strict=True)]
-    return Table(source.name, made, header, f"JSON, {count(len(made), 'column')}")
-
-
-def _read_parquet(source: Source) -> Table:
-    try:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise ImportError(f"{source.name}: Parquet is read by pyarrow: {INSTALL}") from None
-
-    content = read_bytes(source.path, source.name)
-    with damage_named(source.name, "not a Parquet file"):
-        found = pq.read_table(pa.BufferReader(content), use_threads=False)
-        found.validate(full=True)
-        columns = []
-        for name, column in zip(found.column_names, found.columns, strict=True):
-            kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-            if pa.types.is_nested(kind) or pa.types.is_binary(kind):
-                raise FileFormatError(f"{source.name}: column {name!r} holds {kind}; keep numbers and text")
-            text = not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
-            cells = column.combine_chunks().cast(pa.string() if text else kind)
-            columns.append(pc.utf8_trim(cells, _BLANK) if text else cells)
-    if not columns or len(columns[0]) == 0:
-        raise FileFormatError(f"{source.name}: no row of data in the file")
-    header = tuple("" if name.startswith("__index_level_") else name for name in found.column_names)
-    return Table(source.name, columns, header, f"Parquet, {len(columns)} columns")
-
-
-def _read_text_table(name: str, content: bytes, guessed: str) -> Table:
+def read_text_table(name: str, content: bytes, guessed: str) -> Table:
+    """Return the table in a text; ``guessed`` is said of it, such as how it was decoded."""
     content = re.sub(rb"\A\"?sep=.\"?\n", b"\n", content)  # Excel's word on the separator, which we find anyway
+    content = re.sub(rb"\A#(?=[,;])", b'"#"', content)  # no remark, but a column of row numbers
     indented = any(sign in content and b"\n" + sign in content for sign in (b" ", b"\t"))
+    n_remarks = 0
     if indented or b"#" in content or b"%" in content:
+        above = re.match(rb"(?:[ \t]*(?:[#%].*)?\n)*", content)
+        n_remarks = len(re.findall(rb"^[ \t]*[#%]", content[above.end() if above else 0 :], re.MULTILINE))
         content = _REMARK.sub(b"", content)  # lines stay, so that they can be counted
     attributes = _ATTRIBUTES.search(content[:100_000]) is not None
     if attributes:
@@ -347,6 +268,10 @@ def _read_text_table(name: str, content: bytes, guessed: str) -> Table:
     if n_titles := _count_titles(_split_lines(lines, separator), n_columns, comma):
         content = re.sub(rb"^.+$", b"", content, count=n_titles, flags=re.MULTILINE)
         sample = [row for row in _split_lines(lines[n_titles:], separator) if len(row) == n_columns]
+    quoted = separator != "," or lines[0].startswith('"')  # without, commas within numbers may be what is too much
+    if quoted and _lacks_corner(_split_lines(lines, separator), n_columns, comma):
+        content = f'""{separator}'.encode() + content.lstrip()
+        sample.insert(0, ["", *_split_lines(lines[:1], separator)[0]])
     header = _find_header(sample, n_columns, comma)
     if header is not None and header[0] and f"\n{separator}".encode() in content:
         content = re.sub(rf"^[{re.escape(separator)} \t]+$".encode(), b"", content, flags=re.MULTILINE)
@@ -363,13 +288,14 @@ def _read_text_table(name: str, content: bytes, guessed: str) -> Table:
     if n_columns > 1 and not guessed.startswith("sheet "):
         cut += f" separated by {SEPARATORS[separator]}"
     titles = f"{count(n_titles, 'line')} above left out" if n_titles else ""
-    doubtful = None if comma or separator == "," else _find_doubtful_point(sample)
-    points = f"decimal points: {doubtful} is {float(doubtful):g}" if doubtful else ""
-    cells = [] if comma or (separator == "," and b'"' not in content) else [cell for row in sample for cell in row]
-    apart = next(filter(_THOUSANDS_APART.fullmatch, cells), None)
+    doubtful = _find_doubtful(sample, "," if comma else ".") if separator in "\t|" or not comma else None
+    points = "decimal commas" if comma else "decimal points" if doubtful and separator != "," else ""
+    points += f": {doubtful} is {_number(doubtful, comma):g}" if points and doubtful else ""
+    apart = next((cell for row in sample for cell in row if not comma and _THOUSANDS_APART.fullmatch(cell)), None)
     thousands = f"between thousands: {apart} is {_number(apart, False):.12g}" if apart else ""
-    kinds = ["decimal commas" if comma else points, thousands, "attributes of networkx" if attributes else ""]
-    layout = ", ".join(filter(None, [cut, named, titles, *kinds, guessed]))
+    kinds = [points, thousands, "attributes of networkx" if attributes else ""]
+    remarks = f"{count(n_remarks, 'line')} left out that begin{'s' * (n_remarks == 1)} with # or %" if n_remarks else ""
+    layout = ", ".join(filter(None, [cut, named, titles, remarks, *kinds, guessed]))
     table = Table(name, columns, header, layout, comma, content, separator, attributes)
     if len(table) == 0:
         raise table.fault(-1, "there are column names, but no rows below them")
@@ -410,7 +336,7 @@ def _read_columns(name: str, content: bytes, separator: str, n_columns: int) -> 
         try:
             found = arrow.read_csv(pa.BufferReader(content), read, how, types)
             if found.num_columns == n_columns:
-                return [pc.utf8_trim(column.combine_chunks(), _BLANK) for column in found.columns]
+                return [pc.utf8_trim(column.combine_chunks(), BLANK) for column in found.columns]
         except pa.ArrowInvalid:
             pass
     rows = []
@@ -421,7 +347,7 @@ def _read_columns(name: str, content: bytes, separator: str, n_columns: int) -> 
             fault = f"{count(len(cells), 'cell')} where the others have {n_columns}{between}{opened}"
             raise FileFormatError.at(name, line, f"{fault}; make all rows alike")
         rows.append(cells)
-    return [[cell.strip(_BLANK) for cell in column] for column in zip(*rows, strict=True)]
+    return [[cell.strip(BLANK) for cell in column] for column in zip(*rows, strict=True)]
 
 
 def _drop_empty_columns(table: Table) -> Table:
@@ -558,13 +484,21 @@ def _has_decimal_comma(sample: list[list[str]]) -> bool:
     )
 
 
-def _find_doubtful_point(sample: list[list[str]]) -> str | None:
-    """Return a cell like 1.240 that may be a thousand: it stands among whole numbers, and no point says otherwise."""
+def _find_doubtful(sample: list[list[str]], sign: str) -> str | None:
+    """Return a cell like 1.240 that may be a thousand: no other says otherwise; of points, among whole numbers."""
     for column in zip(*sample, strict=True):
-        dotted: list[str] = [cell for cell in column if "." in cell and _number(cell, False) is not None]
-        if dotted and all(map(_THOUSANDS.fullmatch, dotted)) and any(map(_INTEGER.fullmatch, column)):
+        dotted: list[str] = [cell for cell in column if sign in cell and _number(cell, sign == ",") is not None]
+        if dotted and all(map(_THOUSANDS.fullmatch, dotted)) and (sign == "," or any(map(_INTEGER.fullmatch, column))):
             return dotted[0]
     return None
+
+
+def _lacks_corner(rows: list[list[str]], n_columns: int, comma: bool) -> bool:
+    """Tell whether only the first line has one cell less, all of them names: R writes none above those of the rows."""
+    first, *others = rows
+    words = all(_number(cell, comma) is None for cell in first) and not names_rows(first[0])
+    alike = len(others) > 1 and {len(row) for row in others} == {n_columns}
+    return words and alike and len(first) == n_columns - 1 > 1
 
 
 def _find_header(sample: list[list[str]], n_columns: int, comma: bool) -> tuple[str, ...] | None:
@@ -581,6 +515,8 @@ def _find_header(sample: list[list[str]], n_columns: int, comma: bool) -> tuple[
         return names
     if not others:
         return None
+    if _counts_columns(first, others, comma):
+        return names
     is_word = [_number(cell, comma) is None for cell in first]
     for column, word in enumerate(is_word):
         below = [row[column] for row in others]
@@ -593,6 +529,16 @@ def _find_header(sample: list[list[str]], n_columns: int, comma: bool) -> tuple[
     return None
 
 
+def _counts_columns(first: list[str], others: list[list[str]], comma: bool) -> bool:
+    """Tell whether the first row only counts the columns from 0 on, as pandas does, and is no edge."""
+    n = len(first)
+    if n < 2 or first != [str(k) for k in range(n)]:
+        return False
+    no_nodes = any("." in cell or "e" in cell or (comma and "," in cell) for row in others for cell in row[:2])
+    square = len(others) == n > 2 and others == [list(column) for column in zip(*others, strict=True)]
+    return n > 4 or no_nodes or square
+
+
 def _number(text: str, decimal_comma: bool) -> float | None:
     """Return the number, NaN for a missing one, None for a word."""
     if text.lower() in _NO_NUMBER:
@@ -602,62 +548,7 @@ def _number(text: str, decimal_comma: bool) -> float | None:
     try:
         return float(text) if "_" not in text else None
     except ValueError:
+        if text[:1] == "\u2212":  # a minus sign, as typesetters have it
+            return _number(f"-{text[1:]}", decimal_comma)
         apart = not decimal_comma and _THOUSANDS_APART.fullmatch(text)
-        return float(re.sub("[,'’]", "", text)) if apart else None
-
-
-# -- names of columns -------------------------------------------------------------------------------------------------
-
-# Names of the two ends of a pair, one after the other; the last ones may be anything.
-ENDS = (
-    ("i", "j"), ("source", "target"), ("from", "to"), ("src", "dst"), ("origin", "destination"), ("node1", "node2"),
-    ("node_1", "node_2"), ("node_a", "node_b"), ("point1", "point2"), ("point_1", "point_2"), ("p1", "p2"),
-    ("atom1", "atom2"), ("id1", "id2"), ("person1", "person2"), ("name1", "name2"), ("start", "end"),
-    ("von", "nach"), ("von", "zu"), ("quelle", "ziel"), ("knoten1", "knoten2"), ("punkt1", "punkt2"),
-    ("de", "vers"), ("source", "cible"), ("origine", "destination"), ("origen", "destino"), ("desde", "hasta"),
-    ("sender", "recipient"), ("sender", "receiver"), ("absender", "empfänger"), ("caller", "callee"),
-    ("follower", "followee"), ("citing", "cited"), ("author1", "author2"), ("parent", "child"),
-    ("da", "a"), ("de", "a"), ("u", "v"), ("a", "b"),
-)  # fmt: skip
-CLEAR_ENDS = ENDS[:-4]
-WEIGHT = (
-    "weight", "weights", "w", "similarity", "value", "strength", "count", "gewicht", "stärke", "anzahl", "ähnlichkeit",
-    "wert", "poids", "peso", "fuerza",
-)  # fmt: skip
-DISTANCE = (
-    "d", "dist", "distance", "length", "range", "value", "entfernung", "distanz", "abstand", "länge", "distancia",
-    "distanza", "wert", "km", "miles",
-)  # fmt: skip
-LOWER = ("lower", "low", "lo", "min", "lb", "lower_bound", "minimum")
-UPPER = ("upper", "high", "hi", "max", "ub", "upper_bound", "maximum")
-# Of the columns that name rows: these, and those that end in id, nr. or no. as a word, or in ID or Id.
-NAMES = (
-    "", "id", "index", "name", "node", "point", "label", "key", "sample", "document", "unnamed: 0", "nr", "nr.", "no",
-    "no.", "number", "nummer", "#",
-)  # fmt: skip
-_NAMED_ID = re.compile(r".+[ _.-](?i:id|nr\.?|no\.?)|.+[a-z]I[dD]")
-ALL_NAMES = frozenset({*(name for pair in ENDS for name in pair), *WEIGHT, *DISTANCE, *LOWER, *UPPER})
-KNOWN_NAMES = ALL_NAMES - {"a", "b", "u", "v", "d", "w", "da", "de"}  # these may as well be the names of nodes
-
-
-def plain(name: str) -> str:
-    """Return the name of a column in small letters, without a unit in brackets."""
-    return re.sub(r"\s*[\[(].*[\])]\s*$", "", name).strip().lower()
-
-
-def names_rows(title: str) -> bool:
-    """Tell whether a column called so names the rows, as an ``id`` or ``Customer Nr.`` does."""
-    return plain(title) in NAMES or _NAMED_ID.fullmatch(title.strip()) is not None
-
-
-def find_ends(header: Sequence[str], ends: Sequence[tuple[str, str]] = ENDS) -> tuple[int, int] | None:
-    """Return the columns of the two ends of a pair, by their names."""
-    names = [plain(name) for name in header]
-    found = ((names.index(one), names.index(two)) for one, two in ends if one in names and two in names)
-    return next(found, None)
-
-
-def find_column(header: Sequence[str], wanted: Sequence[str]) -> int | None:
-    """Return the column that has one of these names, whatever its letters' case."""
-    names = [plain(name) for name in header]
-    return next((names.index(name) for name in wanted if name in names), None)
+        return float(re.sub(r"[,'’\s]", "", text)) if apart else None

@@ -192,6 +192,7 @@ def _true_to_scale(places: Array, flat: bool) -> dict[str, Any]:
     room = _MARGIN * max(float((high - low).max()), 1e-300)
     low, high = low - room, high + room
     sides = (high - low) / (high - low).max()
+    sides *= min(1.35, np.sqrt(3) / np.linalg.norm(sides))  # long and thin things fill the frame too
     scene: dict[str, Any] = {
         "aspectmode": "manual", "aspectratio": dict(zip("xyz", sides.tolist(), strict=True)),
         "camera": {"eye": _EYE, "projection": {"type": "orthographic"}}, "dragmode": "turntable",
