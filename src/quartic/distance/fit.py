@@ -32,16 +32,18 @@ from quartic.distance.determination import MOVED, Determination, assess_at
 from quartic.distance.findings import (
     DistanceWarning,
     InconsistentWarning,
+    MisfitWarning,
     look_at_anchors,
     look_at_answer,
     look_at_data,
+    look_at_dimension,
     look_at_triangles,
 )
 from quartic.distance.graph import mask_of
 from quartic.distance.gross import find_gross_errors, place_points_anew
 from quartic.distance.moves import mirror_images
 from quartic.distance.noise import find_standard_errors
-from quartic.distance.search import is_contradicted, search_all
+from quartic.distance.search import is_contradicted, is_loud, search_all
 from quartic.init import classical_mds
 from quartic.init.distances import place_apart
 from quartic.losses import CompleteDistances
@@ -56,6 +58,8 @@ _SAMPLED = 60
 _FREED = 6
 # So often a fit to the distances that agree is made, at the most.
 _REFITS = 4
+# Steps in one dimension more.
+_LIFTED = 60
 # Components whose search is told of.
 _TOLD = 5
 
@@ -163,6 +167,10 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
     if held is not None and not (told or whole.bounded or whole.are_met(errors)):
         last.component = whole  # the same without anchors, from where they lead
         findings += look_at_anchors(whole, errors, whole.errors(last.run(X, max_iter=_FREED).X), held[1])
+    lacking: list[DistanceWarning] = []
+    if not (told or account.unexplained.any()) and is_loud(whole, errors, settings):
+        lacking = _look_beyond(last, X, errors)
+        account.unexplained |= bool(lacking)
     account.n_iter += last.n_iter
     if settings.stopped():
         words = "stopped by the callback" if settings.told[0] is Status.CALLBACK else "interrupted"
@@ -193,9 +201,9 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
     if not whole.are_met(errors):  # else no triangle can be broken
         advise = given.weights is None and settings.refine is None and settings.noise is None
         findings += look_at_triangles(whole, advise=advise)
-    findings += look_at_answer(
-        determination, account.result.success, whole, X, errors, int(np.count_nonzero(~given.exact)), settings.robust
-    )
+    n_bounds = int(np.count_nonzero(~given.exact))
+    odd = look_at_answer(determination, account.result.success, whole, X, errors, n_bounds, settings.robust)
+    findings += [*lacking, *(finding for finding in odd if not (lacking and isinstance(finding, MisfitWarning)))]
     X, chirality, unmet = place_answer(X, given, component, targets, simplices, whole.size)
     rmse = float(np.sqrt(np.mean(errors[given.counts] ** 2))) if everything is None else everything.misfit(X)
     return Located(
@@ -221,6 +229,17 @@ def _locate_robustly(data: Measurements, settings: Settings) -> Located:
     if left_out.any():
         found.story[0].insert(0, Step(f"{int(left_out.sum()):,} distances left out, which contradict the others"))
     return replace(found, left_out=data.pairs[left_out])
+
+
+def _look_beyond(search: Search, X: Array, errors: Array) -> list[DistanceWarning]:
+    """Return a warning where one dimension more meets the distances far better, and not because X is folded."""
+    data, rank = search.component, X.shape[1]
+    aside = data.size * np.random.default_rng(0).standard_normal((data.n_points, 1))
+    lifted = search.run(np.column_stack([X, aside]), tol=1e-3, max_iter=_LIFTED).X
+    flat = data.errors(turn_to_principal_axes(lifted, rank))
+    if data.root_mean_square(flat) < data.root_mean_square(errors):
+        return []
+    return look_at_dimension(data, errors, data.errors(lifted), rank)
 
 
 def _check_start(init: Any, shape: tuple[int, int]) -> Array:
@@ -385,10 +404,13 @@ def locate_complete(D: Array, settings: Settings) -> Located:
     )  # fmt: skip
     X: Array = result.X.astype(np.float64)
     component = np.zeros(n, dtype=np.int64)
-    search = Search(some, settings, np.random.default_rng(0), best=replace(result, X=X))
-    doubt = np.full(n, is_contradicted(search))
+    search, errors = Search(some, settings, np.random.default_rng(0), best=replace(result, X=X)), some.errors(X)
+    wrong = is_contradicted(search)
+    lacking = _look_beyond(search, X, errors) if is_loud(some, errors, settings) and not wrong else []
+    doubt = np.full(n, wrong or bool(lacking))
     all_fixed = Determination.of_all(np.zeros(n, dtype=bool), rank).doubting(doubt, data.anchors)
-    findings = look_at_triangles(some) + look_at_answer(all_fixed, result.success, some, X, some.errors(X), 0)
+    odd = lacking or look_at_answer(all_fixed, result.success, some, X, errors, 0)
+    findings = look_at_triangles(some) + odd
     X, chirality, unmet = place_answer(X, data, component, targets, simplices, some.size)
     story = [[Step("classical scaling of the complete matrix")]]
     return Located(

@@ -61,8 +61,6 @@ _CUTS, _STEEP, _LIKELY = 12, 0.5, 12.0
 # A misfit of this share of the distances leaves room for many answers, and is not called noise before starts have ended
 # alike; nor where more than so many distances contradict the others, of so many points at the most.
 _LOUD, _WRONG, _ASKED = 0.1, 5e-3, 5000
-# Nor where one dimension more leaves less than this share of what it leaves of noise: where it is looked for, and how.
-_FAR_BETTER, _SHAKE, _ROUGHLY = 0.75, 0.3, 1e-5
 # Rounds through more dimensions after the first start.
 _ROUNDS = 12
 # Times that points are built up one by one within their bounds.
@@ -230,7 +228,7 @@ def _is_found_again(search: Search) -> bool:
             others = "another start, which" if k == 1 else f"{k} other starts, the last of which"
             search.note(f"{others} led there again")
             lowest = not (place_points_anew(search) or _turn_over(search))
-            if _is_loud(search):
+            if is_loud(component, search.errors, search.effort):
                 lowest = (
                     lowest and not _other_minima(search, [(again.objective, again.X)]) and not is_contradicted(search)
                 )
@@ -257,40 +255,25 @@ def _is_noise(search: Search, ends: list[tuple[float, Array]]) -> bool:
     A loud misfit may be that of distances that contradict each other, which leave room for many answers.
     """
     component = search.component
-    explained, loud = search.is_explained(), _is_loud(search)
-    if explained is None or (explained and loud):
+    explained = search.is_explained()
+    if explained is None or (explained and is_loud(component, search.errors, search.effort)):
         again = sum(objective <= _SAME * search.best_objective for objective, _ in ends)
         explained = again >= (3 if component.n_points <= _SMALL else 2)
     return explained and not is_contradicted(search)
 
 
-def _is_loud(search: Search) -> bool:
+def is_loud(component: Component, errors: Array, settings: Settings) -> bool:
     """Tell whether the misfit is a large share of the distances, and not one that was to be expected."""
-    component = search.component
-    expected = search.effort.approximate or component.noise is not None or component.bounded
-    return (
-        not expected
-        and component.n_points <= _LARGE
-        and component.root_mean_square(search.errors) > _LOUD * component.size
-    )
+    expected = settings.approximate or component.noise is not None or component.bounded
+    return not expected and component.root_mean_square(errors) > _LOUD * component.size
 
 
 def is_contradicted(search: Search) -> bool:
-    """Tell whether a loud misfit is no noise: a dimension more fits far better, or some distances contradict others.
-
-    A dimension more takes a share of what noise leaves, that of its coordinates in the freedom of the fit.
-    """
-    component, rank, generator = search.component, search.effort.n_components, np.random.default_rng(0)
-    if component.n_points > _ASKED or not _is_loud(search):
+    """Tell whether the misfit is large since more distances than by chance contradict the others."""
+    component, rank = search.component, search.effort.n_components
+    if component.n_points > _ASKED or not is_loud(component, search.errors, search.effort):
         return False
-    spare = len(component.pairs) - component.n_points * (rank + 1)
-    if spare > 0:
-        shake = _SHAKE * component.size * generator.standard_normal((component.n_points, 1))
-        lifted = search.run(np.hstack([search.X, shake]), tol=_ROUGHLY, max_iter=100).X
-        left, before = (component.root_mean_square(component.errors(X)) ** 2 for X in (lifted, search.X))
-        if left < _FAR_BETTER * before * spare / (spare + component.n_points):
-            return True
-    return float(find_gross_errors(component, rank, generator).mean()) > _WRONG
+    return float(find_gross_errors(component, rank, np.random.default_rng(0)).mean()) > _WRONG
 
 
 def _keep_doubtful(search: Search, answers: list[Array]) -> bool:
