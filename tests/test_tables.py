@@ -939,6 +939,22 @@ def test_edge_lists_are_never_taken_for_features_in_silence(file):
     with pytest.raises(io.FileFormatError, match=r"the ends of edges, or features.* --as graph or --as features"):
         io.read_similarity(file(accounts))  # numbers with gaps between them
     assert io.read_similarity(file(accounts), "graph").adjacency.nnz == 2 * len(ends)
+    with pytest.raises(io.FileFormatError, match="the ends of edges, or features"):
+        io.read_similarity(file("age,weight\n1,2\n1,3\n2,3\n3,4\n4,5\n4,6\n5,6\n"))
+    few = "s,t\n1,2\n1,3\n2,3\n3,4\n4,5\n4,6\n5,6\n"
+    for more in ("", "6,5\n5,6\n", "4,4\n", "1,2\n4,4\n"):  # edges that come again, and loops
+        with pytest.raises(io.FileFormatError, match=r"the ends of edges, or features.* --as graph or --as features"):
+            io.read_similarity(file(few + more))
+    many = "\n".join(f"{i},{j}" for i, j in np.random.default_rng(0).integers(0, 300, (4000, 2)))
+    with pytest.raises(io.FileFormatError, match=r"the ends of edges, or features.* --as graph or --as features"):
+        io.read_similarity(file(f"s,t\n{many}"))
+    friends = "101,202,1\n101,303,1\n202,303,1\n303,404,2\n404,505,1\n404,606,1\n505,606,1\n505,606,1\n"
+    found = io.read_similarity(file(f"user,friend,weight\n{friends}"))
+    assert (found.adjacency.nnz, "weights in column 'weight'); 1 repeated edge" in found.guess) == (14, True)
+    sizes = np.random.default_rng(0).integers(80, 120, (60, 3))
+    people = "waist,hip,weight\n" + "\n".join(",".join(map(str, row)) for row in sizes)
+    with pytest.raises(io.FileFormatError, match="the ends of edges, or features"):
+        io.read_similarity(file(people))  # they weigh more than edges do
     maths = [88, 45, 50, 54, 50, 88, 92, 74, 42, 45, 59, 65, 77, 68, 55, 49, 81, 84, 41, 46]
     reading = [67, 63, 93, 71, 65, 65, 79, 75, 50, 84, 85, 97, 87, 57, 59, 78, 79, 81, 92, 57]  # a third is in both
     marks = "maths,reading\n" + "".join(f"{one},{two}\n" for one, two in zip(maths, reading, strict=True))

@@ -24,7 +24,7 @@ from quartic.io.graphs import (
     named_matrix,
     refuse_words,
 )
-from quartic.io.names import CLEAR_ENDS, find_ends, names_rows
+from quartic.io.names import CLEAR_ENDS, CLEAR_WEIGHT, find_ends, names_rows, plain
 from quartic.io.sheets import read_table_or_matrix
 from quartic.io.tables import SEPARATORS, Table
 
@@ -284,14 +284,17 @@ def _guess_by_names(table: Table, words: list[int], repeats: str | None) -> Grap
 
 
 def _guess_by_integers(table: Table, repeats: str | None) -> GraphTable | FeatureTable:
-    """Two columns of whole numbers are the ends of edges if they look like it: each pair once, nothing with itself."""
+    """Two columns of whole numbers are the ends of edges if they look like it.
+
+    Real lists repeat some edges and hold some loops, so with a header half of the rows need to be edges of their own.
+    Whether a column called weight is that of edges or of people, its smallest number tells: edges count from 1 or less.
+    """
     ends = table.numbers([0, 1])
     if (ends != np.rint(ends)).any():
         return features_of_table(table)
     pairs, names = table.identities([0, 1], "node")
-    rising = np.sort(pairs @ [len(names), 1])
-    once = bool((rising[1:] != rising[:-1]).all())
-    apart = bool((pairs[:, 0] != pairs[:, 1]).all())
+    loops = pairs[:, 0] == pairs[:, 1]
+    n_edges = len(np.unique(pairs[~loops] @ [len(names), 1]))
     first, last = int(names[0]), int(names[-1])  # those between are sorted
     gapless = first in (0, 1) and last - first == len(names) - 1
     if table.header is not None or table.n_columns > 3:
@@ -299,9 +302,12 @@ def _guess_by_integers(table: Table, repeats: str | None) -> GraphTable | Featur
         shared = [len(np.unique(column)) for column in pairs.T]
         both = sum(shared) - len(names)
         enough = 0.2 if gapless else 0.5
-        if not (once and apart and max(shared) < len(pairs) and both >= enough * min(shared)):
+        if not (2 * n_edges >= len(pairs) > max(shared) and both >= enough * min(shared)):
             return features_of_table(table)
-    elif apart and (repeats is not None or (once and (gapless or table.n_columns == 2))):
+        third = plain(table.header[2]) if table.header is not None and table.n_columns == 3 else ""
+        if third in CLEAR_WEIGHT and table.numbers([2]).min() <= 1:
+            return graph_of_table(table, None, repeats)
+    elif not loops.any() and (repeats is not None or (n_edges == len(pairs) and (gapless or table.n_columns == 2))):
         return graph_of_table(table, None, repeats)
     raise _ambiguity(table, "the first two columns are whole numbers: the ends of edges, or features?")
 
