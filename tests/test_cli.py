@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import load_digits, load_iris, load_wine
 
 import quartic
 from command import invoke
@@ -727,11 +728,43 @@ def test_groups_in_different_units_are_found_without_their_number(people, tmp_pa
     done = quick("cluster", people, "--json", "-o", tmp_path / "out.csv")
     facts = json.loads(done.stdout)
     assert (facts["n_clusters"], facts["sizes"], facts["scaled"]) == (3, [20, 20, 20], True)
-    assert "columns scaled to variance 1, since spreads differ up to " in done.stderr
+    assert "columns scaled to variance 1, since their ranges differ up to " in done.stderr
     assert "3 clusters: the graph of nearest neighbours has 3 separate components" in done.stderr
     kept = quick("cluster", people, "--scale", "none", "-k", 3, "--json", "-o", tmp_path / "out.csv")
     assert not json.loads(kept.stdout)["scaled"]
     assert "scaled" not in kept.stderr
+    assert "; columns kept as they are" in kept.stderr
+
+
+def _visitors():
+    """Money and a count: two groups that differ in the count alone."""
+    rng = np.random.default_rng(0)
+    money = np.exp(rng.normal(5.5, 1.3, 200)).round(2)
+    return np.c_[money, rng.normal([3, 20], 1.5, (100, 2)).ravel().astype(int)], np.arange(200) % 2
+
+
+def _rare_marks():
+    """Marks for yes and no, one of them for a single row of two thousand, so that its standard deviation is small."""
+    y = np.arange(2000) % 2
+    return np.c_[y == 0, y == 1, np.arange(2000) == 7, (np.arange(2000) // 2) % 2].astype(float), y
+
+
+@pytest.mark.parametrize(
+    ("table", "said", "right"),
+    [
+        (_visitors, "columns scaled to variance 1, since their ranges differ up to 130 times", 0.98),
+        (_rare_marks, "columns kept as they are: their ranges differ up to 1 times (--scale standard", 0.0),
+        (load_wine, "columns scaled to variance 1, since their ranges differ up to 2,600 times", 0.97),
+        (load_iris, "columns kept as they are: their ranges differ up to 2.5 times (--scale standard", 0.9),
+        (load_digits, "columns kept as they are: their ranges differ up to 16 times (--scale standard", 0.8),
+    ],
+)
+def test_columns_are_scaled_where_their_ranges_tell_other_units(table, said, right, tmp_path):
+    X, y = table() if table in (_visitors, _rare_marks) else table(return_X_y=True)
+    np.savetxt(tmp_path / "in.csv", X, "%g", ",", header=",".join(f"x{k}" for k in range(X.shape[1])), comments="")
+    given = ("--as", "features", "-k", len(np.unique(y)), "-o", tmp_path / "out.npy")
+    assert said in quick("cluster", tmp_path / "in.csv", *given).stderr
+    assert clustering_accuracy(y, np.load(tmp_path / "out.npy")) >= right
 
 
 def test_code_of_scaled_features_runs(people, tmp_path, monkeypatch, capsys):

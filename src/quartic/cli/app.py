@@ -86,7 +86,7 @@ _CLUSTER = (
     _option("--normalize", choices=("auto", "none", "symmetric", "regularized", "walks"), default="auto",
             help="for graphs: how edge weights are normalised first"),
     _option("--scale", choices=("auto", "none", "standard"), default="auto",
-            help="for features: scale columns to variance 1; auto: if units differ"),
+            help="for features: scale columns to variance 1; auto: if ranges differ 20 times"),
     _option("--repeats", choices=("sum", "mean", "last"), help="how to combine edges that are listed more than once"),
     _option("--scheduler", metavar="ADDRESS", help="use this Dask cluster, such as tcp://10.0.0.1:8786"),
     _option("--workers", metavar="N", type=_number(1), help="start a local Dask cluster of N processes and use it"),

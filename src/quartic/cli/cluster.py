@@ -23,7 +23,7 @@ from quartic.io.graphs import negative_weights, seem_distances
 
 OUTPUTS = (".csv", ".tsv", ".npy", ".npz")
 _MOST_CLUSTERS = 10  # tried if the number is not given
-# Few columns whose spreads differ by so much are quantities in different units, and one of them would decide alone.
+# Few columns whose ranges differ by so much are quantities in different units, and one of them would decide alone.
 _FEW_COLUMNS, _OTHER_UNITS = 50, 20.0
 
 
@@ -119,28 +119,27 @@ def _read(options: Options) -> _Job:
 
 
 def _scale(table: FeatureTable, how: str, affinity: str) -> tuple[Any, str]:
-    """Return features with mean 0 and variance 1, where that is asked for or the columns are in different units."""
+    """Return features with mean 0 and variance 1, where that is asked for or the columns are in different units.
+
+    Ranges tell units, since columns of one unit, such as pixels, shares and marks for yes and no, share a range however
+    rarely they differ from 0, which makes their standard deviations small.
+    """
     X = table.X
     if sp.issparse(X):
         if how == "standard":
             raise ValueError("--scale standard would fill a sparse matrix; leave it out")
-        return X, ""
-    mean, spread = X.mean(axis=0), X.std(axis=0)
-    varied = spread > 1e-12 * np.abs(mean)
-    # within groups, however far these lie apart: the shortest interval that holds a tenth of the values
-    ordered, some = np.sort(X, axis=0), max(2, len(X) // 10)
-    within = (ordered[some - 1 :] - ordered[: len(X) - some + 1]).min(axis=0)[varied]
-    within = np.where(within > 0, within, 0.25 * spread[varied])  # what it is of a normal distribution
-    ratio = float(within.max() / within.min()) if len(within) else 1.0
+        return X, "; columns kept as they are"
+    varied = np.ptp(X, axis=0) > 1e-12 * np.abs(X).max(axis=0)
+    ranges = np.ptp(X[:, varied], axis=0)
+    ratio = float(ranges.max() / ranges.min()) if varied.any() else 1.0
+    differ = f"their ranges differ up to {float(f'{ratio:.2g}'):,g} times"
     units = affinity == "self_tuning" and ratio > _OTHER_UNITS and X.shape[1] <= _FEW_COLUMNS
-    if how == "none" or (how == "auto" and not units):
-        return X, ""
-    why = (
-        f", since spreads differ up to {float(f'{ratio:.2g}'):,g} times (--scale none keeps them)"
-        if how == "auto"
-        else ""
-    )
-    return (X - mean) / np.where(varied, spread, 1.0), f"; columns scaled to variance 1{why}"
+    if how == "auto" and not units:
+        return X, f"; columns kept as they are: {differ} (--scale standard makes variances 1)"
+    if how == "none":
+        return X, "; columns kept as they are"
+    why = f", since {differ} (--scale none keeps them)" if how == "auto" else ""
+    return (X - X.mean(axis=0)) / np.where(varied, X.std(axis=0), 1.0), f"; columns scaled to variance 1{why}"
 
 
 def _kind(options: Options) -> str | None:
