@@ -220,6 +220,22 @@ def test_groups_of_digits_may_stand_apart_by_spaces(file):
     assert [A[0, 1], A[1, 2], A[0, 2]] == [1234.5, 2000.0, 1000000.25]
 
 
+def test_chosen_columns_leave_features_features(file):
+    rows = "".join(f"K{k};{100 + k / 8};{k % 7};{20 + k % 50};Ort {k % 3}\n".replace(".", ",") for k in range(60))
+    path = file("Kunde;Umsatz;Besuche;Alter;Ort\n" + rows)
+    for columns in (["Umsatz", "Besuche", "Alter"], ["Umsatz"], ["Alter"], ["Kunde", "Umsatz"], ["Besuche", "Umsatz"]):
+        found = io.read_similarity(path, columns=columns)
+        assert isinstance(found, io.FeatureTable)
+        assert found.columns == tuple(name for name in columns if name != "Kunde")
+    with pytest.raises(io.FileFormatError, match="'Besuche' and column 'Alter' of a table of features: the ends"):
+        io.read_similarity(path, columns=["Besuche", "Alter"])
+    assert isinstance(io.read_similarity(path, "graph", columns=["Besuche", "Alter"], repeats="sum"), io.GraphTable)
+    assert isinstance(io.read_similarity(path, columns=["Kunde", "Ort"]), io.GraphTable)
+    np.save(path.with_suffix(".npy"), np.eye(3))
+    with pytest.raises(io.FileFormatError, match="leave --columns out"):
+        io.read_similarity(path.with_suffix(".npy"), columns=["1", "2"])
+
+
 @pytest.mark.parametrize("short", [0, 1 << 18])
 def test_a_name_may_look_like_a_missing_number(file, monkeypatch, short):
     """NA is Namibia; in a column of numbers it is none."""
@@ -1147,7 +1163,7 @@ def test_a_matrix_whose_rows_are_counted(file, first):
 def test_numbers_with_decimal_commas_are_no_nodes(file):
     table = file("Name;Größe;x\na;1,5;-0,13\nb;2,5;0,7\nc;9,25;3,0\n")
     with pytest.raises(io.FileFormatError, match=r"csv:2: 1,5 in column 'Größe' is no node; use a whole number"):
-        io.read_similarity(table, columns=["Größe", "x"])
+        io.read_graph(table, columns=["Größe", "x"])
     graph = io.read_graph(file("von;nach;Gewicht\n1,0;2,0;0,5\n2,0;3,0;1,5\n"))
     assert graph.names == ("1", "2", "3")
 

@@ -90,7 +90,7 @@ _CLUSTER = (
     _option("--repeats", choices=("sum", "mean", "last"), help="how to combine edges that are listed more than once"),
     _option("--scheduler", metavar="ADDRESS", help="use this Dask cluster, such as tcp://10.0.0.1:8786"),
     _option("--workers", metavar="N", type=_number(1), help="start a local Dask cluster of N processes and use it"),
-    _columns("; with --as features, the columns that are features"), _tolerance(1e-3), *_FITS,
+    _columns("; of features, the columns that count"), _tolerance(1e-3), *_FITS,
 )  # fmt: skip
 _LOCATE = (
     _option("input", metavar="INPUT",

@@ -113,9 +113,9 @@ def _read(options: Options) -> _Job:
         raise ValueError(f"--repeats is for graphs, {options.source} was read as features; leave it out")
     affinity = options.affinity or ("cosine" if sp.issparse(table.X) else "self_tuning")
     settings = {"affinity": affinity, "n_neighbors": _neighbors(options.neighbors), **settings}
-    guess += f"; similarity: {affinity}" + ("" if options.affinity else " (--affinity chooses)")
-    X, said = _scale(table, options.scale, affinity)
-    return _Job(table, X, settings, guess + said, options.n_clusters or 2)
+    X, scaled = _scale(table, options.scale, affinity)
+    guess += f"{scaled}; similarity: {affinity}" + ("" if options.affinity else " (--affinity chooses)")
+    return _Job(table, X, settings, guess, options.n_clusters or 2)
 
 
 def _scale(table: FeatureTable, how: str, affinity: str) -> tuple[Any, str]:

@@ -191,8 +191,8 @@ def read_similarity(
     as_ : {"graph", "features"}, optional
         Which of the two; detected when left out.
     columns, repeats
-        Of an edge list, as in `read_graph`; columns say that it is one, unless ``as_`` says features: see
-        `read_features`.
+        Of an edge list as in `read_graph`, of features as in `read_features`. Without ``as_``, columns of numbers leave
+        a table of features what it is.
 
     Returns
     -------
@@ -219,10 +219,14 @@ def read_similarity(
     with source_of(path) as source:
         if as_ == "features":
             return features_of(source, columns)
-        if as_ == "graph" or columns is not None or source.kind in GRAPHS:
+        if as_ == "graph" or source.kind in GRAPHS:
             return graph_of(source, columns, repeats)
         found = read_table_or_matrix(source, (*GRAPH_NAMES, *MATRIX_NAMES), "graph and no features")
-        return _guess_table(found, repeats) if isinstance(found, Table) else _guess_matrix(found, source.name)
+        if not isinstance(found, Table):
+            if columns is not None:
+                raise FileFormatError(f"{source.name}: a matrix, whose columns have no names; leave --columns out")
+            return _guess_matrix(found, source.name)
+        return _guess_table(found, repeats) if columns is None else _guess_by_columns(found, columns, repeats)
 
 
 def _guess_matrix(matrix: Any, name: str) -> GraphTable | FeatureTable:
@@ -253,6 +257,24 @@ def _guess_table(table: Table, repeats: str | None) -> GraphTable | FeatureTable
     if len(words) >= 2:
         return _guess_by_names(table, words, repeats)
     return features_of_table(table)
+
+
+def _guess_by_columns(table: Table, columns: Sequence[str], repeats: str | None) -> GraphTable | FeatureTable:
+    """Words are chosen as the ends of edges, decimals as features; of whole numbers the whole table decides."""
+    first = table.find(columns)[:2]
+    if not all(_may_name(table, column) for column in first):
+        return features_of_table(table, columns)
+    if all(table.is_numeric(column) for column in first):
+        try:
+            features = isinstance(_guess_table(table, repeats), FeatureTable)
+        except FileFormatError:  # a doubt, which columns are named to dispel
+            features = False
+        if features and len(columns) in (2, 3):
+            called = " and ".join(map(table.title, first))
+            raise _ambiguity(table, f"{called} of a table of features: the ends of edges, or features?")
+        if features:
+            return features_of_table(table, columns)
+    return graph_of_table(table, columns, repeats)
 
 
 def _may_name(table: Table, column: int) -> bool:
