@@ -330,6 +330,26 @@ def test_the_similarity_of_features_is_said(tmp_path):
     assert facts["guess"].endswith("similarity: cosine")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="streams are closed by a shell of POSIX")
+def test_closed_streams_are_for_nobody(club, tmp_path):
+    command = f"{shlex.quote(sys.executable)} -m quartic cluster {shlex.quote(str(club))} -k 2"
+    for closed in (">&-", "2>&-", f">&- 2>{tmp_path / 'said'}"):
+        done = subprocess.run(f"{command} {closed}", shell=True, capture_output=True, text=True, check=True)
+        assert (done.stdout == "") == closed.startswith(">")
+        assert "34 nodes" not in done.stdout
+    assert "34 nodes in 2 clusters" in (tmp_path / "said").read_text()
+
+
+def test_empty_clusters_are_said(tmp_path):
+    (tmp_path / "in.csv").write_text("ann,bob\nann,cid\nbob,cid\ncid,dan\ndan,eve\ndan,fay\neve,fay\n")
+    said = quick("cluster", tmp_path / "in.csv", "-k", 6).stderr
+    assert "6 nodes in 6 clusters of 3, 3, 0, 0, 0, 0. " in said
+    assert "4 of the clusters are empty: 2 would do." in said
+    (tmp_path / "one.csv").write_text("source,target\na,b\n")
+    assert "1 of the clusters is empty: 1 would do." in quick("cluster", tmp_path / "one.csv", "-k", 2).stderr
+    assert " empty" not in quick("cluster", tmp_path / "in.csv", "-k", 2).stderr
+
+
 def test_cluster_from_and_to_a_pipe(club):
     done = run("cluster", "-", "-k", 2, given=club.read_text())
     assert len(rows_of(done.stdout)) == 34
@@ -477,6 +497,23 @@ def test_locate_says_what_too_few_anchors_leave_open(tmp_path):
     words = "2 anchors do not fix the whole in space (3 in general position do): it may still be turned or reflected."
     assert words in quick("locate", "-", "-d", 2, "--anchors", known, given=pairs).stderr
     assert "anchor" not in quick("locate", "-", "-d", 2, given=pairs).stderr
+
+
+@pytest.mark.parametrize("kind", ["pdb", "cif"])
+@pytest.mark.parametrize("called", ["{}", "Insel {}", "ALA{}:CA"])
+def test_locate_aligns_to_atoms_it_wrote(tmp_path, kind, called):
+    X = np.random.default_rng(0).normal(size=(6, 3))
+    name = [called.format(k) for k in range(1, 7)]
+    pairs = [f"{name[i]},{name[j]},{np.linalg.norm(X[i] - X[j])}" for i in range(6) for j in range(i)]
+    (tmp_path / "in.csv").write_text("i,j,d\n" + "\n".join(pairs))
+    quick("locate", tmp_path / "in.csv", "-o", tmp_path / f"m.{kind}")
+    again = ("locate", tmp_path / "in.csv", "--align", tmp_path / f"m.{kind}", "--seed", 3)
+    quick(*again, "-o", tmp_path / f"n.{kind}")
+    first, second = (quartic.io.read_anchors(tmp_path / f"{file}.{kind}", sorted(name), 3) for file in "mn")
+    np.testing.assert_allclose(list(first.values()), list(second.values()), atol=2e-3)  # PDB has three decimals
+    (tmp_path / "few.csv").write_text("i,j,d\n" + "\n".join(pairs[:6]))
+    fault = quick("locate", tmp_path / "few.csv", "-d", 2, *again[2:], code=2).stderr
+    assert f"m.{kind}: 6 atoms for 4 points; atoms are taken in the order of the points" in fault
 
 
 def test_locate_with_anchors_noise_and_names(tmp_path):

@@ -850,8 +850,12 @@ def test_anchors(file):
     path = file("point,x,y,determined,standard_error\nb,1,2,true,0.1\na,0,0.5,false,inf\n")
     anchors = io.read_anchors(path, ["a", "b", "c"], 2)
     assert {k: v.tolist() for k, v in anchors.items()} == {1: [1.0, 2.0], 0: [0.0, 0.5]}
-    with pytest.raises(io.FileFormatError, match=r"data.csv:2: the anchor 'b' is in no distance"):
+    with pytest.raises(io.FileFormatError, match=r"data.csv:2: the point 'b' is in no distance"):
         io.read_anchors(path, ["a"], 2)
+    with pytest.raises(
+        io.FileFormatError, match=r"m.xyz: known places are a table, point,x,y\[,z\], or a file .pdb or .cif"
+    ):
+        io.read_anchors(file("x", "m.xyz"), ["a"], 2)
     with pytest.raises(io.FileFormatError, match="2 coordinates where 3 are needed"):
         io.read_anchors(path, ["a", "b"], 3)
     with pytest.raises(io.FileFormatError, match="two places"):

@@ -59,7 +59,11 @@ def describe_clusters(labels: Indices, memberships: Array, what: str) -> str:
     sizes = np.sort(np.bincount(labels, minlength=k))[::-1]
     listed = ", ".join(map(str, sizes)) if k <= 8 else f"{sizes[-1]} to {sizes[0]}"
     listed = f"{sizes[0]} each" if k > 1 and sizes[0] == sizes[-1] else listed
-    return f"{n} {what}s in {k} cluster{'s' * (k != 1)} of {listed}. {_describe_certainty(labels, memberships, what)}"
+    found = f"{n} {what}s in {k} cluster{'s' * (k != 1)} of {listed}. {_describe_certainty(labels, memberships, what)}"
+    n_empty = int(np.count_nonzero(sizes == 0))
+    if not n_empty:
+        return found
+    return f"{found} {n_empty} of the clusters {'is' if n_empty == 1 else 'are'} empty: {k - n_empty} would do."
 
 
 def _describe_certainty(labels: Indices, memberships: Array, what: str) -> str:
