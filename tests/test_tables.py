@@ -306,7 +306,7 @@ def test_a_column_of_remarks_that_is_nearly_empty_is_text(file):
     rows = "".join(f"flat {k};{40 + k},5;{'nice' if k == 3 else ''}\n" for k in range(9))
     found = io.read_similarity(file(f"sep=;\nname;size (m²);remark\n{rows}".encode("cp1252")))
     assert (found.X.shape, found.columns) == ((9, 1), ("size (m²)",))
-    assert "text left out: column 'remark'" in found.guess
+    assert "non-numeric columns ignored: column 'remark'" in found.guess
 
 
 # -- JSON and Excel ---------------------------------------------------------------------------------------------------
@@ -522,7 +522,7 @@ def test_features_with_names_and_text(file):
     assert isinstance(table, io.FeatureTable)
     assert (table.names, table.columns) == (("r1", "r2", "r3"), ("height", "width"))
     np.testing.assert_array_equal(table.X, [[1, 2], [3, 4], [5, 6]])
-    assert "text left out: column 'colour'" in table.guess
+    assert "non-numeric columns ignored: column 'colour'" in table.guess
 
 
 def test_features_in_many_files(tmp_path):
@@ -621,7 +621,9 @@ def test_the_columns_that_are_features_are_named(file):
 def test_truth_values_are_neither_nodes_nor_names(file):
     found = io.read_similarity(file("id,x,smoker,old\n1,2,TRUE,FALSE\n2,3,FALSE,FALSE\n3,1,TRUE,TRUE\n"))
     assert isinstance(found, io.FeatureTable)
-    assert "text left out: column 'smoker' (TRUE is text: write plain numbers), column 'old'" in found.guess
+    assert (
+        "non-numeric columns ignored: column 'smoker' (TRUE is text: write plain numbers), column 'old'" in found.guess
+    )
 
 
 def test_a_json_object_on_each_line(file):
@@ -636,7 +638,10 @@ def test_the_only_numbers_have_a_sign(file):
 
 def test_columns_of_text_that_are_numbers_with_a_sign_say_how_to_be_used(file):
     found = io.read_similarity(file("name;price;n\na;9,99 €;2\nb;19,99 €;3\nc;1.200,00 €;9\n"))
-    assert "names from column 'name'; text left out: column 'price' (9,99 € is text: write plain" in found.guess
+    assert (
+        "names from column 'name'; non-numeric columns ignored: column 'price' (9,99 € is text: write plain"
+        in found.guess
+    )
 
 
 def test_messages_stay_short_whatever_is_in_the_file(file):
@@ -1075,7 +1080,7 @@ def test_numbers_as_they_are_set_in_type(file):
     found = io.read_similarity(file("name\ta\tb\nx\t1,500\t2\ny\t3,100\t4\nz\t5,000\t7\n"))
     assert "decimal commas: 1,500 is 1.5" in found.guess
     found = io.read_similarity(file("name;a;b\nx;1,5;2.5\ny;3,1;4.25\nz;5,0;7.5\n"))
-    assert "text left out: column 'a' (1,5 is text: write plain numbers)" in found.guess
+    assert "non-numeric columns ignored: column 'a' (1,5 is text: write plain numbers)" in found.guess
 
 
 def test_means_below_a_table_are_no_sample(file):

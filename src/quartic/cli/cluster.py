@@ -26,6 +26,18 @@ _MOST_CLUSTERS = 10  # tried if the number is not given
 # Few columns whose ranges differ by so much are quantities in different units, and one of them would decide alone.
 _FEW_COLUMNS, _OTHER_UNITS = 50, 20.0
 
+# What `select_rank` asks, and what is factorised, in the field's words.
+_CRITERIA = {
+    "eigengap": "eigengap",
+    "blocks": "degree-corrected stochastic block model",
+    "communities": "planted partition",
+}
+_NORMALIZED = {
+    "symmetric": "weights over the square roots of both degrees",
+    "regularized": "weights over the square roots of both degrees plus the mean degree",
+    "walks": "random-walk similarity (NetMF)",
+}
+
 
 @dataclass(frozen=True, eq=False)
 class _Job:
@@ -165,11 +177,11 @@ def _choose(options: Options, job: _Job) -> _Job:
             why = f"the graph of nearest neighbours has {n_groups} separate components"
             return replace(job, n_clusters=n_groups, votes={"groups": n_groups}, why=why)
     found = select_rank(M, range(2, last + 1), n_runs=5, solver=options.solver, random_state=options.seed)
-    votes = ", ".join(f"{name.replace('_', '-')} {vote}" for name, vote in found.votes.items())
+    votes = ", ".join(f"{_CRITERIA[name]} {vote}" for name, vote in found.votes.items())
     by = (
         "the largest gap between eigenvalues of the neighbour graph"
         if found.neighbors
-        else "the random graph model that fits best, or by the eigenvalues if these show more clusters"
+        else "the likelier of two random graph models, or by the eigengap if that is larger"
     )
     why = f"chosen from 2 to {last} by {by} ({votes})"
     return replace(job, n_clusters=found.best, votes=found.votes, why=why)
@@ -211,7 +223,7 @@ def _describe(table: GraphTable | FeatureTable, model: Any) -> str:
     features = isinstance(table, FeatureTable)
     found = describe_clusters(model.labels_, model.memberships_, "row" if features else "node")
     if model.normalize_ is not None:
-        found += f" Graph normalised: {model.normalize_}."
+        found += f" Graph: {_NORMALIZED[model.normalize_]} (--normalize {model.normalize_})."
     if features and model.n_components > 3 and 3 * np.bincount(model.labels_).max() > len(table.names):
         found += " One cluster has more than a third of all: another --neighbors may split it."
     return found

@@ -145,7 +145,7 @@ def features_of_table(table: Table, columns: Sequence[str] | None = None) -> Fea
     if named is not None:
         guess.append(f"names from {table.title(named)}")
     if text := [_title_text(table, column) for column in words if column != named]:
-        guess.append(f"text left out: {', '.join(text)}")
+        guess.append(f"non-numeric columns ignored: {', '.join(text)}")
     if left:
         guess.append(f"left out: {', '.join(map(table.title, left))}")
     if numbers := [table.title(column) for column in naming[1:] if column not in words]:

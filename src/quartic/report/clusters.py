@@ -27,7 +27,7 @@ _MOST_ROWS = 16_000  # of the table of members: some two megabytes
 _EXAMPLES = 6
 _FEATURES = 6
 _MOST_OVERLAPS = 12
-# A node with a smaller share in its cluster than this stands between clusters.
+# A node with a smaller membership in its cluster than this is ambiguous.
 _SURE = 0.6
 
 
@@ -69,8 +69,8 @@ def describe_clusters(labels: Indices, memberships: Array, what: str) -> str:
 def _describe_certainty(labels: Indices, memberships: Array, what: str) -> str:
     certainty = own_shares(memberships, labels)
     doubtful = int((certainty < _SURE).sum())
-    between = f"{doubtful or 'none'} lie{'s' * (doubtful < 2)} between clusters"
-    return f"On average a {what} belongs to its cluster by {100 * certainty.mean():.0f} %; {between}."
+    ambiguous = f"{doubtful or 'no'} ambiguous {what}{'s' * (doubtful != 1)} (below {_SURE:g})"
+    return f"Mean membership {certainty.mean():.2f}, {ambiguous}."
 
 
 # -- where everything is ----------------------------------------------------------------------------------------------
@@ -197,8 +197,8 @@ def membership_chart(memberships: Array, labels: Indices, names: Names | None = 
         ),
     )  # fmt: skip
     sample = f" ({len(kept)} of {n} nodes shown)" if len(kept) < n else ""
-    certainty = _describe_certainty(labels, memberships, "node").rstrip(".")
-    return figure, f"How much each node belongs to each cluster{sample}. {certainty} (below {100 * _SURE:.0f} %)."
+    certainty = _describe_certainty(labels, memberships, "node")
+    return figure, f"How much each node belongs to each cluster{sample}. {certainty}"
 
 
 def _overlaps(model: SymNMF, names: Names) -> list[DataTable]:
