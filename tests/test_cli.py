@@ -542,7 +542,7 @@ def test_locate_with_anchors_noise_and_names(tmp_path):
 def test_locate_warns_of_points_by_their_names(tmp_path):
     square = "door,desk,3\ndoor,lamp,5\ndoor,sofa,4\ndesk,lamp,4\ndesk,sofa,5\nlamp,sofa,3\n"
     done = quick("locate", "-", "-d", 2, given=f"i,j,d\n{square}sofa,cat,1\n")
-    assert "1 point has fewer than 3 distances: cat." in done.stderr
+    assert "1 point has fewer than 3 distances: point cat." in done.stderr
     assert "counted from 0" not in done.stderr
 
 
@@ -568,14 +568,14 @@ def test_warnings_of_locate_name_points_as_the_file_does(tmp_path):
     said = quick("locate", tmp_path / "d.csv", "-d", 2, "--json", "-o", tmp_path / "p.csv")
     facts = json.loads(said.stdout)
     text = " ".join(facts["warnings"])
-    assert re.search(r"2 points have fewer than 3 distances: eve, n_init\.", text)
+    assert re.search(r"2 points have fewer than 3 distances: points eve, n_init\.", text)
     assert re.search(r"triangle inequality, \(ann, bob, (cid|dee)\) the most", text)
     assert "--weights noise" in text
     assert "counted from 0" not in text
     # numbers stay numbers where the file has no names
     (tmp_path / "n.csv").write_text("0,1,1\n1,2,1\n0,2,1\n2,3,1\n")
     text = " ".join(json.loads(quick("locate", tmp_path / "n.csv", "-d", 2, "--json").stdout)["warnings"])
-    assert "fewer than 3 distances: 3." in text
+    assert "fewer than 3 distances: point 3." in text
 
 
 # -- Ctrl-C -----------------------------------------------------------------------------------------------------------
