@@ -338,6 +338,9 @@ def test_closed_streams_are_for_nobody(club, tmp_path):
         assert (done.stdout == "") == closed.startswith(">")
         assert "34 nodes" not in done.stdout
     assert "34 nodes in 2 clusters" in (tmp_path / "said").read_text()
+    command = f"{shlex.quote(sys.executable)} -m quartic cluster - -k 2 <&-"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "quartic cluster: stdin: the file is empty\n")
 
 
 def test_empty_clusters_are_said(tmp_path):

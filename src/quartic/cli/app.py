@@ -259,9 +259,9 @@ def make_parser() -> Parser:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Run the command line: the words of this process, or those given."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by the shell, as by >&-: what goes there is for nobody
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by the shell, as by >&-: nothing comes, and what goes is for nobody
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
     _say_when_compiling()
     try:
         options, unknown = make_parser().parse_known_args(words)
