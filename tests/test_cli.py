@@ -24,6 +24,7 @@ from quartic.cli import fitting
 from quartic.datasets import helix, karate, pair_distances, random_pairs
 from quartic.io import read_pdb
 from quartic.metrics import clustering_accuracy, normalized_rmse
+from strips import strips
 
 
 def run(*arguments, cwd=None, code=0, given=None):
@@ -298,6 +299,13 @@ def test_without_k_the_number_is_chosen_and_said(club, tmp_path):
     assert json.loads(quick("cluster", club, "-k", 3, "--json").stdout)["votes"] is None
     few = quick("cluster", "-", given="a,b\nb,c\n")
     assert "2 clusters: so few as 3 have no other number to compare" in few.stderr
+
+
+def test_separate_components_are_the_reason_where_there_are_more(tmp_path):
+    """Six strips of neighbours, between whose eigenvalues the gap after the second is the largest."""
+    sp.save_npz(tmp_path / "strips.npz", strips(3)[0])
+    said = quick("cluster", tmp_path / "strips.npz", "-o", tmp_path / "out.csv").stderr
+    assert "6 clusters: chosen from 2 to 10 by the number of separate components, of which there are more (eig" in said
 
 
 def test_cluster_with_columns_and_repeats(tmp_path):

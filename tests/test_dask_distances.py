@@ -135,5 +135,5 @@ def test_distance_completion_of_chunks(client):
     held = DistanceCompletion(3, random_state=0)
     held.fit_pairs(da.from_array(pairs, chunks=(size, 2)), da.from_array(d, chunks=size), anchors=known)
     assert np.abs(held.embedding_ - points).max() < 1e-6
-    with pytest.raises(TypeError, match="bounds and refine are for pairs in memory"):
+    with pytest.raises(TypeError, match="bounds, refine and robust are for pairs in memory"):
         DistanceCompletion(3).fit_pairs(da.from_array(pairs, chunks=(size, 2)), d, lower=d)

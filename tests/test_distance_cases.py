@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from quartic import DistanceCompletion
 from quartic.datasets import pair_distances
-from quartic.estimators import FlatWarning, InconsistentWarning, UndeterminedWarning
+from quartic.estimators import FlatWarning, InconsistentWarning, MisfitWarning, UndeterminedWarning
 from quartic.rigidity import assess
 
 
@@ -95,3 +95,47 @@ def test_pairs_of_weight_zero_do_not_count_in_the_misfit():
     model = DistanceCompletion(2, random_state=0).fit_pairs(pairs, distances, weights=weights)
     assert model.determined_.all()
     assert model.rmse_ < 1e-12
+
+
+@pytest.mark.filterwarnings("error::quartic.estimators.MisfitWarning")
+def test_weights_say_which_distances_may_be_missed_by_far():
+    """A tenth of the distances are a hundred times as noisy, their weights say so, yet those were called wrong."""
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((80, 3))
+    pairs = np.argwhere(np.triu(rng.random((80, 80)) < 0.3, 1))
+    distances = pair_distances(points, pairs)
+    noise = np.where(rng.random(len(pairs)) < 0.1, 0.3, 0.003)
+    noisy = np.abs(distances + noise * rng.standard_normal(len(pairs)))
+    model = DistanceCompletion(3, random_state=0)
+    with pytest.warns(InconsistentWarning):
+        model.fit_pairs(pairs, noisy, weights=(noise * distances) ** -2.0)
+    assert model.determined_.all()
+    assert -model.score_pairs(pairs, distances) < 0.003
+
+
+@pytest.mark.filterwarnings("ignore::quartic.estimators.InconsistentWarning")
+@pytest.mark.parametrize("d", [1, 2])
+def test_points_of_more_dimensions_are_not_determined_in_fewer(d):
+    """All were called determined, although a third of each distance was missing, and nothing was said."""
+    rng = np.random.default_rng(0)
+    points = rng.random((20, d + 1))
+    pairs = np.argwhere(np.triu(rng.random((20, 20)) < 0.7, 1))
+    distances = pair_distances(points, pairs)
+    with pytest.warns(MisfitWarning, match=f"n_components = {d} is too few"):
+        model = DistanceCompletion(d, random_state=0).fit_pairs(pairs, distances)
+    assert not model.determined_.any()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MisfitWarning)  # noise as large wants no other dimension
+        noisy = distances * rng.uniform(0.7, 1.3, len(pairs))
+        model = DistanceCompletion(d + 1, random_state=0).fit_pairs(pairs, noisy)
+    assert model.determined_.all()
+
+
+@pytest.mark.filterwarnings("ignore::quartic.estimators.FlatWarning")
+def test_a_fold_lacks_no_dimension():
+    """One dimension more unfolds what began on a line, and there it is no more than flat."""
+    points = np.random.default_rng(0).random((40, 2))
+    pairs = np.argwhere(np.triu(np.random.default_rng(1).random((40, 40)) < 0.4, 1))
+    with pytest.warns(MisfitWarning) as told:
+        DistanceCompletion(2, init=points * [1.0, 0.0]).fit_pairs(pairs, pair_distances(points, pairs))
+    assert not any("too few" in str(warning.message) for warning in told)

@@ -485,6 +485,7 @@ MASKED = np.ma.masked_array(SQUARE, mask=np.median(SQUARE) < SQUARE)
 PLAIN = Distances([[0, 1], [1, 2], [0, 2]], [1.0, 1.0, 1.0])
 REFUSED = {
     "masked M": (lambda: LeastSquares(MASKED), "M hides entries behind a mask"),
+    "masked M that counts": (lambda: LeastSquares(MASKED, weights=np.ones((6, 6))), "M hides entries behind a mask"),
     "masked X0": (lambda: minimize(Problem(LeastSquares(SQUARE)), MASKED), "X0 hides entries behind a mask"),
     "masked distances": (lambda: Distances([[0, 1]], np.ma.masked_array([1.0], mask=[True])), "squared hides entries"),
     "objects": (lambda: LeastSquares(SQUARE.astype(object)), r"dtype object; .* M\.astype\(float\)"),

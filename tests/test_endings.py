@@ -21,6 +21,7 @@ from quartic.losses import (
     RawStress,
     Rectangular,
     Robust,
+    Sensing,
     Smooth,
 )
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge
@@ -144,6 +145,44 @@ def test_next_to_nothing_is_no_more_believed_than_zero():
     assert result.status == "max_iter"
     nothing_better = minimize(Problem(LeastSquares(-np.eye(3))), np.ones((3, 1)), solver=Shrinking(), tol=1e-6)
     assert nothing_better.success
+
+
+@pytest.mark.parametrize("solver", ["gd", "lbfgs", "tr", "ncg", "inertial", "nolips"])
+def test_a_run_on_its_way_out_of_zero_goes_on(solver):
+    """The gradient is within the tolerance since X is small, not since it is stationary."""
+    problem = Problem(LeastSquares(np.eye(3)))
+    result = minimize(problem, np.full((3, 1), 1e-7), solver=solver, tol=1e-3, reference=1.0)
+    assert result.success
+    assert result.objective == pytest.approx(1.0, abs=1e-3)
+
+
+def test_an_answer_next_to_zero_is_believed_where_the_objective_has_a_kink_there():
+    """Raw stress falls from 0 as −d‖x_i − x_j‖, and a strong ridge ends that at lengths of d/ρ."""
+    pairs = np.transpose(np.triu_indices(5, 1))
+    for seed in range(4):
+        distances = np.sqrt(np.random.default_rng(seed).random(len(pairs)))
+        problem = Problem(RawStress(pairs, distances, n_points=5), Ridge(1e5))
+        result = minimize(problem, rank=2, tol=1e-6, random_state=seed, max_iter=100)
+        assert result.success
+
+
+@pytest.mark.parametrize("penalty", [Nonnegative(), NonnegativeL1(0.1), NonnegativeRidge(0.1)], ids=str)
+@pytest.mark.parametrize("kind", ["sensing", "quadratic", "smooth"])
+def test_a_bound_that_is_reached_is_met(kind, penalty):
+    """X + tD at the t where an entry meets zero is 1e-17 in half of the cases: such an entry would count as free."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        A, b, B = rng.standard_normal((15, 3)), rng.standard_normal(15) ** 2, rng.standard_normal((3, 3))
+        B, X0 = (B + B.T) / 2, np.abs(rng.standard_normal((3, 1)))
+        if kind == "sensing":
+            loss = Sensing(A, b)
+        elif kind == "quadratic":
+            loss = Quadratic(None, B)
+        else:
+            loss = Smooth(lambda X, B=B: 0.5 * np.sum((X @ X.T - B) ** 2), lambda X, B=B: (X @ X.T - B) @ X, n=3)
+        result = minimize(Problem(loss, penalty), X0, solver="lbfgs", tol=1e-6, max_iter=200)
+        assert result.success or "X = 0" in result.message, (seed, result.message)
+        assert not ((result.X > 0) & (result.X < 1e-14)).any(), seed
 
 
 # -- above the best ---------------------------------------------------------------------------------------------------

@@ -174,8 +174,11 @@ def test_passes_along_a_line(shape, dtype, monkeypatch):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", [1.0, 1e-8, 0.0])
-def test_the_quartic_of_a_line_keeps_its_digits_for_short_steps(size, dtype):
+@pytest.mark.parametrize("few", [0, 25_000])
+def test_the_quartic_of_a_line_keeps_its_digits_for_short_steps(size, dtype, few, monkeypatch):
     """Each coefficient against its definition: none is a difference of larger ones."""
+    monkeypatch.setattr(line, "_FEW_COLUMNS", 0)
+    monkeypatch.setattr(line, "_FEW_ENTRIES", few)
     rng = np.random.default_rng(0)
     M = rng.standard_normal((30, 30))
     loss = LeastSquares((M + M.T).astype(dtype))

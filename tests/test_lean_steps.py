@@ -192,10 +192,11 @@ def test_the_line_between_two_points_is_known_without_a_product(seed, t):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("size", [1e-12, 1e-6, 1.0, 1e6])
-def test_the_sums_of_a_line_lose_nothing(dtype, size):
+@pytest.mark.parametrize("columns", [11, 13])  # whole Gram matrices in double precision, and halves
+def test_the_sums_of_a_line_lose_nothing(dtype, size, columns):
     """XᵀD + DᵀX follows from the Gram matrix of X + νD; with ν = 1 it would be lost beside XᵀX where D is short."""
     rng = np.random.default_rng(0)
-    X, D, G, MD = (rng.standard_normal((5000, 11)).astype(dtype) for _ in range(4))
+    X, D, G, MD = (rng.standard_normal((5000, columns)).astype(dtype) for _ in range(4))
     D[1::2] *= 1e-3  # the rows that are looked at to measure D need not be typical
     D *= dtype(size)
     wide = X.astype(np.float64), D.astype(np.float64)

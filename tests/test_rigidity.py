@@ -234,6 +234,7 @@ def test_iteration_and_factorisation_agree(d, monkeypatch):
     assert direct.n_determined == n
     assert np.count_nonzero(direct.body == 1) == 9
     monkeypatch.setattr(framework, "DENSE_LIMIT", 0)
+    monkeypatch.setattr(framework, "FEASIBLE", 0.0)
     monkeypatch.setattr(framework, "elimination_is_cheap", lambda adjacency, d, budget=0.0: False)
     monkeypatch.setattr("quartic.distance.bodies.DENSE_LIMIT", 0)
     monkeypatch.setattr("quartic.distance.bodies.elimination_is_cheap", lambda adjacency, d, budget=0.0: False)
@@ -761,3 +762,15 @@ def test_the_quick_proof_draws_points_apart_from_how_data_were_drawn():
     assert 0.4 < t[core.inside].mean() < 0.6
     curve = np.column_stack([np.cos(18 * t), np.sin(18 * t), 12 * t])
     assert core.stands_in_place(curve, random_pairs(2000, 0.1, random_state=0))
+
+
+def test_graphs_of_a_few_thousand_points_at_random_are_decided():
+    """Their stress matrices are indefinite and have no narrow band, and nothing was called determined."""
+    rng = np.random.default_rng(0)
+    n = 2500
+    pairs = random_pairs(n, 8 / n, random_state=0)
+    result = assess(pairs, rng.standard_normal((n, 2)))
+    assert result.complete
+    core = PairGraph.from_pairs(pairs, n).core(3)  # a point of two distances can be reflected
+    assert not result.determined[~core].any()
+    assert np.count_nonzero(core & ~result.determined) <= 5

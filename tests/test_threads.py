@@ -546,9 +546,9 @@ class TestPairs:
                 assert np.asarray(a).dtype == np.asarray(b).dtype
 
     def test_several_threads_take_part(self, two, loss):
-        from quartic.losses.pairs import pairs as row_chunks
+        from quartic.losses.pairs import numba as passes
 
-        seen, original = set(), row_chunks.spread
+        seen, original = set(), passes.spread
 
         def watched(work, n_pieces, multiplications):
             def noted(first, last):
@@ -559,7 +559,7 @@ class TestPairs:
             original(noted, n_pieces, multiplications)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(row_chunks, "spread", watched)
+            patch.setattr(passes, "spread", watched)
             loss.at(np.random.default_rng(0).standard_normal((loss.n_points, 3)))
         assert len(seen) == 2
 

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from quartic import Problem, certify, minimize
+from quartic.arrays import space_of
 from quartic.datasets import planted_graph
 from quartic.init import random_start, spectral_start
 from quartic.kernels import GramKernel, NormKernel
@@ -62,6 +63,12 @@ def test_the_space_of_tensors_has_its_own_of_everything():
 
     inherited = {name for name in vars(Space) if not name.startswith("_")} - set(vars(DeviceSpace))
     assert inherited == {"norm", "root", "projected", "projected_norm"}
+
+
+def test_a_metric_of_nothing_is_that_of_the_gradient():
+    space = space_of(torch.zeros(1))
+    inverse = space.regular_inverse(space.zeros((2, 2), np.float64), 1e-3)
+    np.testing.assert_array_equal(space.to_host(inverse), np.eye(2))
 
 
 SYMNMF = ["nolips", "dyn-nolips", "inertial", "lbfgs", "pg", "hals"]

@@ -5,7 +5,9 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import make_circles
 from sklearn.metrics import adjusted_rand_score
+from sklearn.neighbors import kneighbors_graph
 
 from quartic import DistanceCompletion, Problem, SymNMF, minimize, select_rank
 from quartic.arrays import to_host
@@ -284,3 +286,13 @@ def test_distances_may_be_tensors_wherever_they_are(dtype, no_way_to_numpy):
         np.testing.assert_allclose(model.distances(ends), d.numpy(), atol=5e-3)
         assert model.score_pairs(ends, d) > -5e-3
     assert model.transform(torch.from_numpy(points[:4]).to(dtype)).shape == (4, 3)
+
+
+def test_large_components_share_no_cluster():
+    """Walks halve one of two rings of neighbours; the run begun from whole rings is one on tensors too."""
+    X, rings = make_circles(600, noise=0.05, factor=0.5, random_state=0)
+    A = kneighbors_graph(X, 10)
+    A = torch.from_numpy(A.maximum(A.T).toarray()).to_sparse_csr()
+    model = SymNMF(2, normalize="walks", random_state=0).fit(A)
+    assert torch.is_tensor(model.labels_)
+    assert adjusted_rand_score(rings, model.labels_.numpy()) == 1

@@ -419,6 +419,11 @@ times: Callable[..., Array] = _forward("times")
 bare: Callable[[Any], Any] = _forward("bare")
 
 
+def meet_bounds(X: Array, before: Array) -> None:
+    """Set what is negative, or round-off of what it was, to zero, in place: left at 1e-18 it would count as free."""
+    X[(X - 4 * eps(X) * before) <= 0] = 0
+
+
 def norm_length(W: Array, alpha: float, sigma: float) -> Array:
     """Return the U parallel to W with (α‖U‖² + σ) U = W."""
     return W / norm_scale(float(norm(W)), alpha, sigma)

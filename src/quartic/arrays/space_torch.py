@@ -151,8 +151,8 @@ class DeviceSpace(Space):
 
     def regular_inverse(self, S: Any, shift: float) -> Any:
         S = self.bare(S)
-        A = S.clone()
-        A.diagonal().add_(shift / len(A) * S.trace())
+        A, more = S.clone(), shift / len(S) * S.trace()
+        A.diagonal().add_(torch.where(more > 0, more, 1.0))
         return torch.linalg.inv_ex(A)[0]  # does not wait to see whether it is singular
 
     def quotient(self, a: Any, b: Any) -> Any:

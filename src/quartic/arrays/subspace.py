@@ -52,6 +52,12 @@ def orthonormal(A: Any) -> Array:
     return namespace(A).linalg.qr(A)[0]
 
 
+def inverse_of_gram(S: Any, shift: float) -> Array:
+    """Return (S + shift·I)⁻¹ by eigenvalues, for a Gram matrix S: bounded by 1/shift whatever its rank."""
+    values, Q = np.linalg.eigh(on_host(S))
+    return (Q / (np.maximum(values, 0) + shift)) @ Q.T
+
+
 def spread_rows(U: Any) -> Any:
     """Return evenly spread rows of a tall U, a hundred for each column, to learn from them what holds for all."""
     return copy(U[:: max(1, len(U) // max(_ENOUGH, 100 * U.shape[1]))])

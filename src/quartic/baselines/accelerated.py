@@ -65,7 +65,6 @@ class CoCaIn(Solver):
     name = "cocain"
     requires = Requirements(kernel=True)
     state = CoCaInState
-
     checks = checked(first=POSITIVE, delta=below(1.0))
 
     first: float = 1e-3
@@ -146,7 +145,6 @@ class ABPG(Solver):
     name = "abpg"
     requires = Requirements(kernel=True)
     state = ABPGState
-
     checks = checked(gamma=POSITIVE, growth=POSITIVE, max_trials=COUNT)
 
     gamma: float = 2.0
@@ -188,9 +186,7 @@ class ABPG(Solver):
 
 
 def _next_theta(power: float, gain: float, gamma: float) -> float:
-    """Return the θ in (0, 1) with (1 − θ)/(Gθ^γ) = 1/power, by bisection: one side falls in θ, the other rises."""
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        theta = 0.5 * (low + high)
-        low, high = (theta, high) if (1 - theta) * power > gain * theta**gamma else (low, theta)
-    return high
+    """Return the θ in (0, 1) with (1 − θ)/(Gθ^γ) = 1/power: one side falls in θ, the other rises."""
+    from scipy.optimize import brentq
+
+    return float(brentq(lambda theta: (1 - theta) * power - gain * theta**gamma, 0.0, 1.0, xtol=1e-15))

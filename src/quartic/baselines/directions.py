@@ -12,6 +12,7 @@ from typing import cast
 import numpy as np
 
 from quartic.arrays import Array, gram, inner, namespace, norm, on_host, squared_norm, times
+from quartic.arrays.subspace import inverse_of_gram
 from quartic.core.problem import Problem
 from quartic.losses import Point
 from quartic.losses.factor.loss import LeastSquaresPoint
@@ -68,7 +69,6 @@ class SNMPBB(Solver):
     requires = Requirements(("along",), ("only X ≥ 0",))
     state = SpectralState
     step_unit = (2, 1)
-
     checks = checked(memory=COUNT)
 
     memory: int = 10
@@ -144,7 +144,6 @@ class BetaSNMF(Solver):
     name = "beta"
     requires = Requirements(("on_host", "point_from"), ("only X ≥ 0",))
     state = CarriedState
-
     checks = checked(beta=NONNEGATIVE)
 
     beta: float = 0.99
@@ -293,10 +292,8 @@ class ScaledGD(Solver):
 
     def _inverse(self, p: Point, left: float) -> Array:
         """Return (XᵀX + λI)⁻¹, where ``left`` is the share of the loss that is left."""
-        values, Q = np.linalg.eigh(on_host(p.gram))
-        least = self.damping * math.sqrt(min(max(left, 0.0), 1.0)) + float(np.finfo(np.float64).eps)
-        shifted = np.maximum(values, 0) + (least * values[-1] or 1.0)
-        return (Q / shifted) @ Q.T
+        S, least = on_host(p.gram), self.damping * math.sqrt(min(max(left, 0.0), 1.0)) + np.finfo(np.float64).eps
+        return inverse_of_gram(S, least * float(np.linalg.norm(S, 2)) or 1.0)
 
     def _along(self, problem: Problem, p: Point, D: Array) -> tuple[Point, float] | None:
         if self.step_size is not None:

@@ -35,7 +35,6 @@ class SMACOF(Solver):
 
     name = "smacof"
     requires = Requirements(("laplacian_solve",), ("none",))
-
     checks = checked(relaxation=below(2.0))
 
     relaxation: float = 1.0

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeVar, cast
 import numpy as np
 
 from quartic.arrays import Array, gram, inner, norm, orthonormal, space_of, squared_norm
+from quartic.arrays.subspace import inverse_of_gram
 from quartic.core.problem import Problem
 from quartic.core.units import Units, shifted
 from quartic.losses import FullLeastSquares
@@ -427,7 +428,8 @@ class ADMM(Solver):
 
         state = cast(ADMMState, state)
         loss, p, rho = cast(FullLeastSquares, problem.loss), cast(LeastSquaresPoint, state.point), state.rho
-        X = _solve_shifted(p.gram, rho, p.MX + rho * p.X + state.dual)
+        C = p.MX + rho * p.X + state.dual
+        X = C @ inverse_of_gram(p.gram, rho).astype(C.dtype, copy=False)
         dual = state.dual + rho * (p.X - X)
         S = gram(X)
         Y = solve_nnls(S + rho * np.eye(len(S)), loss.product(X) + rho * X - dual, p.X)
@@ -447,10 +449,3 @@ class ADMM(Solver):
         if before.waited < _PATIENCE:
             return replace(state, apart=before.apart, waited=before.waited + 1)
         return replace(state, rho=2 * state.rho)
-
-
-def _solve_shifted(S: Array, rho: float, C: Array) -> Array:
-    """Return C(S + ρI)⁻¹ by eigenvalues: S is a Gram matrix, so the inverse is bounded by 1/ρ whatever its rank."""
-    values, Q = np.linalg.eigh(S)
-    inverse = (Q / (np.maximum(values, 0) + rho)) @ Q.T
-    return C @ inverse.astype(C.dtype, copy=False)

@@ -105,6 +105,7 @@ _LOCATE = (
     _option("--noise", type=_number(0, float, above=True),
             help="standard deviation of the distances; adds a column standard_error"),
     _option("--refine", choices=("stress",), help="stress: finish by minimising errors in the distances themselves"),
+    _flag("--robust", help="leave out distances that contradict the others, and list them"),
     _option("--repeats", choices=("mean", "last"), help="how to combine distances that are listed more than once"),
     _columns(), _tolerance(1e-8, "; where distances are nearly met, a last run goes on to TOL/1e5"), *_FITS,
 )  # fmt: skip

@@ -183,6 +183,8 @@ def _choose(options: Options, job: _Job) -> _Job:
         if found.neighbors
         else "the likelier of two random graph models, or by the eigengap if that is larger"
     )
+    if found.best not in ([found.votes["eigengap"]] if found.neighbors else found.votes.values()):
+        by = "the number of separate components, of which there are more"
     why = f"chosen from 2 to {last} by {by} ({votes})"
     return replace(job, n_clusters=found.best, votes=found.votes, why=why)
 

@@ -21,6 +21,7 @@ OUTPUTS = (".csv", ".tsv", ".npy", *_ATOMS)
 _OPTIONS = {
     'weights="noise"': "--weights noise",
     'refine="stress"': "--refine stress",
+    "robust=True": "--robust",
     "n_components =": "-d =",
     "n_init": "--n-init",
     ", another init or another": " or another",
@@ -66,7 +67,7 @@ def run(options: Options) -> None:
     places = zip(job.table.names, model.embedding_.tolist(), *ends, strict=True)
     rows = [[name, *place, *end] for name, place, *end in places]
     fit.finish(
-        describe_points(model, len(job.table.pairs)),
+        describe_points(model, len(job.table.pairs), job.table.names),
         write=lambda: _write(options.output, header, rows, model.embedding_, job.table),
         section=lambda: _section(options, job, model, fit),
         facts={
@@ -77,6 +78,7 @@ def run(options: Options) -> None:
             "rmse": float(model.rmse_),
             "n_determined": int(determined.sum()),
             "not_determined": [job.table.names[i] for i in np.flatnonzero(~determined)],
+            "left_out": [[job.table.names[i] for i in pair] for pair in model.outliers_.tolist()],
             "chirality": model.chirality_,
         },
         rows=lambda: {"points": [dict(zip(header, row, strict=True)) for row in rows]},
@@ -98,7 +100,7 @@ def _read(options: Options) -> _Job:
         if table.weights is not None:
             raise ValueError(f"--weights noise: {options.input} has weights of its own; leave one of them out")
         known["weights"] = options.weights
-    settings = {**options.settings, "refine": options.refine, "noise": options.noise}
+    settings = {**options.settings, "refine": options.refine, "noise": options.noise, "robust": options.robust}
     return _Job(table, anchors, align_to, settings, known)
 
 

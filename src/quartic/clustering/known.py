@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
 from quartic.arrays import Array
+from quartic.clustering.placing import lifted
 from quartic.graphs import normalize
 
 # Of a node's label at each step of the spreading, the share that comes from its neighbours, in a graph and in a matrix
@@ -122,8 +123,7 @@ def anchor(M: Any, P: Array, strength: float) -> tuple[Any, Array]:
     c = np.sqrt(strength * np.mean((X**2).sum(axis=0)))
     B, D = sp.csr_array(c * X), sp.csr_array(c**2 * np.eye(rank))
     more = sp.block_array([[sp.csr_array(M), B], [B.T, D]], format="csr").astype(M.dtype)
-    start = np.vstack([X, c * np.eye(rank)])
-    return more, np.maximum(start, 0.01 * np.sqrt(np.mean(start**2))).astype(M.dtype)
+    return more, lifted(np.vstack([X, c * np.eye(rank)])).astype(M.dtype)
 
 
 def spread_labels(M: Any, graph: Any, known: Known, clusters: Any, rank: int) -> Array:

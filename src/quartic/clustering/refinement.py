@@ -71,9 +71,15 @@ class BlockModel:
     def _relabelled(self, labels: Labels, n_clusters: int, **counts: Array) -> Self:
         """Return the model of other labels, with those of its counts that are known."""
         other = object.__new__(type(self))
-        same = ("weights", "cuts", "scale", "graph", "degree")
+        same = vars(self).keys() & {"weights", "cuts", "scale", "graph", "degree", "component"}
         vars(other).update({name: vars(self)[name] for name in same}, labels=labels, n_clusters=n_clusters, **counts)
         return other
+
+    @cached_property
+    def component(self) -> Labels:
+        """Connected component of each node."""
+        found: Labels = connected_components(self.graph, directed=False)[1]
+        return found
 
     @cached_property
     def levels(self) -> Array:
@@ -121,7 +127,8 @@ class BlockModel:
     def refine(self, fixed: Any = ()) -> Self:
         """Return the model whose labels are the largest of the memberships q of the mean field; nodes ``fixed`` stay.
 
-        So do nodes without edges, and those of which the first sweep leaves no doubt. But where nothing is known,
+        So do nodes without edges, and those of which the first sweep leaves no doubt; and all where the labels found
+        are not likelier (`evidence`): in a tree memberships run into one large cluster. But where nothing is known,
         small components (`without_pieces`) go to the largest cluster: their edges speak for none, which leaves n_r. A
         cluster that would end empty has the nodes it began with. Last, a node without an edge to its cluster goes to
         the likeliest one of its neighbours, unless it is all of its cluster.
@@ -159,7 +166,9 @@ class BlockModel:
             counts = to, edges + more_edges, size + more_nodes
             new = _memberships(*counts) if told is None else _memberships(*counts, told_apart + told @ mine)
         labels[rows] = new.argmax(axis=1)
-        large = np.arange(n) if len(fixed) else without_pieces(A)
+        if self._relabelled(labels, k).evidence().sum() < self.evidence().sum():
+            labels = self.labels.copy()
+        large = np.arange(n) if len(fixed) else without_pieces(self.component)
         if len(large) < n:
             pieces = np.ones(n, dtype=bool)
             pieces[large] = False
@@ -221,9 +230,31 @@ class BlockModel:
         r, s = map(int, np.unravel_index(gains.argmax(), gains.shape))
         return r, s, float(gains[r, s]), self.joined(r, s)
 
+    def with_components_apart(self) -> Self:
+        """Return the model where no cluster has nodes of two large components, if there are clusters enough for them.
+
+        Blocks, and a factorisation, may gain more by cutting a long component than they lose by one cluster for two
+        others; but that is none to who looks at it. Clusters are cut where components end, and of those in one
+        component the ones are joined that cost least. A large one has a quarter of the nodes of a mean cluster.
+        """
+        k, size = self.n_clusters, np.bincount(self.component)
+        large = size >= len(self.labels) / (4 * k)
+        nodes = np.zeros((len(size), k))
+        np.add.at(nodes, (self.component, self.labels), 1)
+        main = (large[:, None] * nodes).argmax(axis=0)  # of each cluster: nodes of small components go with it
+        home = np.where(large[self.component], self.component, main[self.labels])
+        parts, labels = np.unique(home * k + self.labels, return_inverse=True)
+        if large.sum() > k or len(parts) == np.count_nonzero(self.size):
+            return self
+        model = self._relabelled(labels, max(len(parts), k))
+        while model.n_clusters > k:
+            gains = np.where(model.edges > 0, model.join_gains(), -np.inf)
+            model = model.joined(*map(int, np.unravel_index(gains.argmax(), gains.shape)))
+        return model
+
     def worth(self) -> float:
         """Return the sum of `evidence`, small components aside (`without_pieces`)."""
-        large = without_pieces(self.graph)
+        large = without_pieces(self.component)
         if len(large) == len(self.labels):
             return float(self.evidence().sum())
         core = BlockModel(self.weights[large][:, large], self.labels[large], self.n_clusters, levels=len(self.cuts) > 0)
@@ -336,9 +367,8 @@ def log_rates(edges: Array) -> Array:
     return rates
 
 
-def without_pieces(A: Any) -> NDArray[np.intp]:
+def without_pieces(component: Labels) -> Labels:
     """Return the nodes in components above log₂ n, the order of what chance leaves in a sparse graph."""
-    component = connected_components(A, directed=False)[1]
     size = np.bincount(component)[component]
     return np.flatnonzero(size > min(np.log2(len(size)), size.max() - 1))
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from quartic.arrays import RandomState, random_generator
 from quartic.arrays.checks import check_integer
@@ -43,7 +44,7 @@ class RankSelection:
         Ranks tried, rising.
     best : int
         The rank chosen: the vote of the likelier model, or ``"eigengap"`` where that is larger; the latter alone for a
-        graph of neighbours.
+        graph of neighbours. But at least the number of components, small ones aside.
     votes : dict
         The rank each criterion prefers: ``"eigengap"``, ``"blocks"``, ``"communities"``. Where weights are negative,
         the first is all there is.
@@ -125,7 +126,8 @@ def select_rank(
     M is factorised at the largest of ``ranks`` and at the vote of the spectrum, labels are refined, and clusters are
     joined two by two, those first that cost least in the likelihood of a block model
     (`quartic.clustering.refinement`), with labels refined again each time. Weights are those of the graph without
-    factors of the nodes, :math:`w_{ij} / (s_i s_j)`, which a normalised graph has more. With m edges, of which
+    factors of the nodes, :math:`w_{ij} / (s_i s_j)`, which a normalised graph has more; those that differ are levels,
+    observations of their own: they may be noise. With m edges, of which
     :math:`e_{rs}` run between clusters r and s and :math:`i_r` inside r, :math:`\kappa_r` the sum of the degrees and
     :math:`n_r` the number of nodes, the labels z at each number k of clusters are judged by how likely graph and labels
     are together (Peixoto 2017), all parameters drawn uniformly:
@@ -187,7 +189,7 @@ def select_rank(
     if given.nnz == np.count_nonzero(given.diagonal()):
         raise ValueError("M is zero off its diagonal: no node has to do with another, and there are no clusters")
     generator = random_generator(random_state)
-    large = without_pieces(given)
+    large = without_pieces(connected_components(given, directed=False)[1])
     if int(tried[-1]) <= len(large) < given.shape[0]:
         given = sp.csr_array(given[large][:, large])
     even: Literal["regularized"] | None = None if given.data.min() < 0 else "regularized"
@@ -203,14 +205,14 @@ def select_rank(
             Problem(LeastSquares(whole), Nonnegative()), spectral_start, rank=rank, reference=random_start,
             solver=solver, tol=tol, max_iter=max_iter, random_state=seed,
         ).X  # fmt: skip
-        model = BlockModel(flat, X.argmax(axis=1), rank).refine()
+        model = BlockModel(flat, X.argmax(axis=1), rank, levels=True).refine()
         for kept, found in zip(figures, _join_down(model, tried), strict=True):
             better = np.isnan(kept[0]) | (found[0] > kept[0])
             kept[:, better] = found[:, better]
         return model
 
     for seed in seeds:
-        neighbors = has_neighbors(flat, judge(int(tried[-1]), seed))
+        neighbors = has_neighbors(judge(int(tried[-1]), seed))
     flat = sp.csr_array((given if neighbors else flat) - sp.diags_array(flat.diagonal()))
     eigenvalues = _leading_eigenvalues(normalize_graph(flat, even), int(tried[-1]) + 1, generator)
     chance = max(
@@ -229,6 +231,9 @@ def select_rank(
             votes[name] = int(tried[np.abs(tried - rank[np.nanargmax(evidence)]).argmin()])
             likelier = max(likelier, (float(np.nanmax(evidence)), votes[name]))
     best = votes["eigengap"] if neighbors else max(votes["eigengap"], likelier[1])
+    # none shares a cluster with another, as `BlockModel.with_components_apart` has it
+    apart = (np.bincount(connected_components(given, directed=False)[1]) >= given.shape[0] / (4 * tried[-1])).sum()
+    best = max(best, int(tried[np.abs(tried - apart).argmin()]))
     return RankSelection(
         ranks=tried, best=best, votes=votes, eigenvalues=eigenvalues, chance=chance, eigengap=gaps,
         blocks=figures[0, 0], communities=figures[1, 0], neighbors=neighbors,
@@ -256,21 +261,22 @@ def _join_down(model: BlockModel, ranks: NDArray[np.int64]) -> Floats:
     return figures
 
 
-def has_neighbors(A: sp.csr_array, model: BlockModel) -> bool:
+def has_neighbors(model: BlockModel) -> bool:
     """Tell whether a graph has triangles that its block model does not explain, as graphs of neighbours have.
 
     A path of two edges from i is closed by a third with the chance that the model has for it. Paths are counted at
     random nodes, those that come back along the same edge left out, and three standard deviations allowed for.
     """
-    n, k = A.shape[0], len(model.size)
+    A, k = model.graph, model.n_clusters
+    n = A.shape[0]
     if 2 * A.nnz > n * n:
         return True
-    B = sp.csr_array(A - sp.diags_array(A.diagonal())) * model.scale
+    B = sp.csr_array(A - sp.diags_array(A.diagonal()))
     at = np.sort(np.random.default_rng(0).permutation(n)[:_NODES])
     seen = float(((B[at] @ B) * B[at]).sum())
     paths = np.asarray(B.sum(axis=1)) ** 2 - np.asarray((B * B).sum(axis=1))
     every, mine = (np.bincount(model.labels[some], paths[some], k) for some in (slice(None), at))
-    e = model.edges - np.diag(np.bincount(model.labels, A.diagonal() * model.scale, k))
+    e = model.edges - np.diag(np.bincount(model.labels, A.diagonal(), k))
     volume = np.maximum(e.sum(axis=1), np.finfo(float).tiny)
     rate = e / volume / volume[:, None]
     chance = float((mine[:, None] * rate * ((rate * every) @ (rate * every)).T).sum())

@@ -20,7 +20,7 @@ from quartic.distributed.inputs import is_dask_array
 from quartic.graphs.inputs import features_of, is_annotated, is_graph, matrix_of, refuse_not_finite, refuse_words
 from quartic.graphs.neighbors import inverse_roots
 from quartic.graphs.normalization import MOST, choose_for_blocks, choose_normalization, refuse_negative
-from quartic.graphs.similarity import SimilarityGraph
+from quartic.graphs.similarity import SimilarityGraph, scale_both_sides
 from quartic.losses.blocks.dask_matrix import DaskMatrix
 from quartic.losses.devices import moved, to_scipy
 from quartic.losses.factor.matrix import as_matrix
@@ -174,9 +174,7 @@ def _similarity_of_new(model: SymNMF, new: Any) -> Any:
         return new if model.normalize_ is None else _normalized_rows(model, new)
     if not callable(model._affinity):
         return _similarity_graph(model).rows(new)
-    old = _old_features(model)
-    both = sp.vstack([old, new], format="csr") if issparse(new) or issparse(old) else np.vstack([old, new])
-    M, n = model._affinity(both), old.shape[0]
+    n, M = len(model.embedding_), model._affinity(_old_and_new_features(model, new))
     return (sp.csr_array(M) if issparse(M) else np.asarray(M))[n:, :n]
 
 
@@ -185,10 +183,7 @@ def add_nodes(model: SymNMF, X: Any) -> tuple[Any, Array]:
     X = to_scipy(X)
     if model._affinity != "precomputed":
         rows = place(similarity_to_fitted(model, X), to_host(model.embedding_))
-        old, new = (
-            part.toarray() if issparse(part) and not issparse(X) else part for part in (_old_features(model), X)
-        )
-        return (sp.vstack([old, new], format="csr") if issparse(new) else np.vstack([old, new])), rows
+        return _old_and_new_features(model, X), rows
     n = len(model.embedding_)
     new = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
     if new.shape == (n, n):
@@ -222,12 +217,17 @@ def _normalized_rows(model: SymNMF, new: Any) -> Any:
         return B @ sp.csr_array(to_scipy(model.affinity_matrix_))
     degree, mine = np.asarray(A.sum(axis=1)), np.asarray(B.sum(axis=1))
     more = degree.mean() if model.normalize_ == "regularized" else 0.0
-    B.data *= np.repeat(inverse_roots(mine + more), np.diff(B.indptr)) * inverse_roots(degree + more)[B.indices]
+    scale_both_sides(B, inverse_roots(mine + more), inverse_roots(degree + more))
     return B
 
 
 def _old_features(model: SymNMF) -> Any:
     return check_array(features_of(to_scipy(model._features)), accept_sparse="csr", dtype=(np.float64, np.float32))
+
+
+def _old_and_new_features(model: SymNMF, new: Any) -> Any:
+    old = _old_features(model)
+    return sp.vstack([old, new], format="csr") if issparse(old) or issparse(new) else np.vstack([old, new])
 
 
 def _similarity_graph(model: SymNMF) -> SimilarityGraph:

@@ -22,7 +22,7 @@ from quartic.arrays.checks import check_choice, check_integer
 from quartic.arrays.threads import limited_to, one_blas_thread, share_of
 from quartic.clustering.known import Known, anchor, link, read_known, spread_labels
 from quartic.clustering.many import start_of_many
-from quartic.clustering.placing import above_noise, held_out_fit
+from quartic.clustering.placing import above_noise, held_out_fit, lifted
 from quartic.clustering.refinement import BlockModel, Placement
 from quartic.clustering.similarity_input import (
     add_nodes,
@@ -115,7 +115,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         Cluster of each node: the largest entry of its row of X, the first of equals. Unless ``normalize=None``, those
         of a graph with more zeros than entries, up to 200,000 nodes, are then refined by a block model
         (`quartic.clustering.refinement`): then every node with edges has one to its cluster, unless it is all of that;
-        components of at most log₂ n nodes go to the largest cluster.
+        components of at most log₂ n nodes go to the largest cluster; and large ones share no cluster where there are
+        enough: then X is that of a run begun from clusters so divided.
     memberships_ : ndarray (n, r)
         Rows of X scaled to sum 1: soft memberships. A zero row (a node in no cluster) becomes uniform.
     communities_ : list of sets
@@ -257,11 +258,19 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             chosen = self.normalize == "auto" and self.normalize_ == "walks" and isinstance(self.init, str)
             if blocks is not None and chosen:
                 worth = blocks.worth() + math.sqrt(blocks.degree.sum())  # less does not tell: it is noise
-                for other in (clone(self).set_params(normalize=kind) for kind in KINDS[:2]):
-                    blocks = other._fit(*given)
-                    if blocks is not None and blocks.worth() > worth:
-                        worth = blocks.worth()
+                for kind in KINDS[:2]:
+                    other = clone(self).set_params(normalize=kind)
+                    tried = other._fit(*given)
+                    if tried is not None and tried.worth() > worth:
+                        blocks, worth = tried, tried.worth()
                         self._become(other)
+            if blocks is not None and isinstance(self.init, str) and self.unmet_ is None:
+                apart = blocks.with_components_apart()
+                if apart is not blocks:
+                    P = np.eye(self.n_components)[apart.labels]
+                    other = self._begun_from(LeastSquares(to_scipy(self.affinity_matrix_)).best_scale(P))
+                    other._fit(*given)
+                    self._become(other)
         if not self.result_.success:
             warnings.warn(f"SymNMF did not converge: {self.result_.message}", ConvergenceWarning, stacklevel=2)
         return self
@@ -284,6 +293,16 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self._n_features_out = self.n_components
         self._features = None if self._affinity == "precomputed" else X
         return blocks
+
+    def _begun_from(self, X0: Array) -> SymNMF:
+        """Return one with the same settings, and what they came to mean, that goes on from X0, zeros lifted."""
+        other: SymNMF = clone(self).set_params(
+            init=lifted(X0),
+            n_init=1,
+            affinity=self._affinity,
+            normalize=self.normalize_ if self._affinity == "precomputed" else self.normalize,
+        )
+        return other
 
     def _become(self, other: SymNMF) -> None:
         """Take over what another was fitted to."""
@@ -388,12 +407,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             return self.fit(X)
         whole, rows = add_nodes(self, X)
         X0 = np.vstack([to_host(self.embedding_), rows])
-        model = clone(self).set_params(
-            init=np.maximum(X0, 0.01 * np.sqrt(np.mean(X0**2))),
-            affinity=self._affinity,
-            normalize=self.normalize_ if self._affinity == "precomputed" else self.normalize,
-        )
-        self._become(model.fit(moved(whole, X.device) if is_torch(X) else whole))
+        self._become(self._begun_from(X0).fit(moved(whole, X.device) if is_torch(X) else whole))
         return self
 
     def score(self, X: Any, y: Any = None) -> float:

@@ -34,10 +34,8 @@ class Problem:
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic import Problem
-    >>> from quartic.losses import LeastSquares
-    >>> from quartic.penalties import Nonnegative
-    >>> Problem(LeastSquares(np.eye(3)), Nonnegative()).penalty
+    >>> from quartic import Problem, losses, penalties
+    >>> Problem(losses.LeastSquares(np.eye(3)), penalties.Nonnegative()).penalty
     Nonnegative()
     """
 

@@ -30,6 +30,9 @@ _PATIENCE = 500
 # X = t·u is this small beside the X that the data ask for: what f has beyond its square there is below round-off.
 _SMALL = 2.0**-27
 _STARTS, _STEPS = 5, 40
+# Where ⟨∇F(0), XXᵀ⟩ is less than this share of f, a gradient of at least this share of ‖∇F(0)‖‖X‖, and growing, is that
+# of a saddle at 0.
+_NEAR, _AS_LINEAR = 1e-2, 1e-3
 # a bend below zero by less than this, beside ‖∇F(0)‖, may be round-off
 _CLEAR = {np.float64: 1e-9, np.float32: 1e-5}
 # To find a ray on which Ψ falls for ever, it is minimised from so many starts, so much larger than usual.
@@ -180,8 +183,14 @@ class Stopping:
 
     def _at_saddle(self, point: Point) -> bool:
         """Tell whether X is no answer, being zero or next to nothing: stationarity vanishes at 0 whatever the data."""
-        linear = self.problem.loss.gradient_norm_at_zero * norm(point.X) ** 2  # bounds |⟨∇F(0), XXᵀ⟩|
-        return linear <= _SMALL**2 * abs(float(point.value)) and self._falls_from_zero
+        loss, length, value = self.problem.loss, norm(point.X), abs(float(point.value))
+        gradient = loss.gradient_norm_at_zero * length
+        linear = gradient * length  # bounds |⟨∇F(0), XXᵀ⟩|
+        # on the way out the gradient is 2∇F(0)X, unless F has a kink at 0 as raw stress has: it is small since X is
+        rows = self.log.rows
+        leaves = len(rows) < 2 or rows[-1].stationarity > rows[-2].stationarity
+        near = loss.degree > 2 and linear <= _NEAR * value and rows[-1].stationarity >= _AS_LINEAR * gradient
+        return ((near and leaves) or linear <= _SMALL**2 * value) and self._falls_from_zero
 
     @cached_property
     def _has_no_minimiser(self) -> bool:

@@ -99,6 +99,10 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     noise : float, default=None
         Standard deviation of the noise on the distances, for ``standard_errors_`` and to tell a local minimum from
         noise (χ²); estimated from the residuals, and from small cliques, when left out.
+    robust : bool, default=False
+        Leave out distances that contradict the others, such as wrong pairs, misprints or echoes: they are looked for by
+        falling weights (`quartic.init.robust_start`), in small patches where only near points are linked, and
+        ``outliers_`` says which they are. Up to a fifth of the distances may be wrong, if each point has enough others.
     callback : callable or None, default=None
         Called with a `quartic.core.loop.Progress` after each iteration of every run of the search, but for those in
         other processes; StopIteration ends the search with the best points so far.
@@ -120,6 +124,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         The component of each point, 0 for the largest; different ones are not linked by distances.
     chirality_ : str
         What decides between the two mirror images.
+    outliers_ : ndarray of int (k, 2)
+        The pairs whose distances were left out; empty unless ``robust``. They do not count in ``rmse_``.
     start_ : str
         What was tried, in words.
     n_iter_ : int
@@ -180,6 +186,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     determination_: Determination
     component_: NDArray[np.int64]
     chirality_: str
+    outliers_: NDArray[np.int64]
     start_: str
     n_iter_: int
     result_: Result
@@ -204,6 +211,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         signs: Any = None,
         refine: str | None = None,
         noise: float | None = None,
+        robust: bool = False,
         callback: Callable[[Progress], object] | None = None,
     ) -> None:
         self.n_components = n_components
@@ -222,6 +230,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.signs = signs
         self.refine = refine
         self.noise = noise
+        self.robust = robust
         self.callback = callback
 
     # -- fitting ----------------------------------------------------------------------------------------------------
@@ -254,7 +263,9 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         D = self._validated(read_array(X), reset=True)
         self.point_names_ = getattr(self, "feature_names_in_", None) if self.metric == "precomputed" else None
         settings, anchors = self._settings(), find_points(anchors, self.point_names_, "anchors")
-        nothing_else = all(given is None for given in (anchors, weights, lower, upper, self.refine))
+        nothing_else = all(
+            given is None for given in (anchors, weights, lower, upper, self.refine, self.robust or None)
+        )
         large = D.shape[0] >= _MATRIX_FROM and isinstance(self.init, str) and self.init in ("auto", "mds")
         with one_blas_thread():
             if nothing_else and large and is_complete(D) and not power_of_distances(D[0], D[0]):
@@ -306,8 +317,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         pairs, self.point_names_ = (pairs, None) if in_chunks else number_points(pairs)
         settings, anchors = self._settings(), find_points(anchors, self.point_names_, "anchors")
         if in_chunks:
-            if lower is not None or upper is not None or self.refine is not None:
-                raise TypeError("bounds and refine are for pairs in memory, but the pairs are in Dask's chunks")
+            if lower is not None or upper is not None or self.refine is not None or self.robust:
+                raise TypeError("bounds, refine and robust are for pairs in memory, but the pairs are in Dask's chunks")
             data, everything = read_chunks(pairs, distances, n_points, weights, anchors, rank)
         else:
             data = read_pairs(pairs, distances, n_points, weights, lower, upper, anchors, rank, self.point_names_)
@@ -472,13 +483,15 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         check_estimator(self)
         check_choice(self.metric, "metric", ("precomputed", "euclidean"))
         check_choice(self.init, "init", _STARTS, hasattr(self.init, "__len__") and not isinstance(self.init, str))
+        if self.robust not in (False, True):
+            raise ValueError(f"robust must be True or False, got {self.robust!r}")
         check_choice(self.refine, "refine", ("stress",), self.refine is None)
         if self.noise is not None:
             check_number(self.noise, "noise", cure="; None has it estimated")
 
     def _settings(self) -> Settings:
         given = self.get_params(deep=False)
-        del given["metric"]
+        given["approximate"] = given.pop("metric") == "euclidean"
         if isinstance(self.align_to, dict):
             given["align_to"] = find_points(self.align_to, self.point_names_, "align_to")
         return Settings(**given | {"device": None if self.device is None else device_for(self.device)})
@@ -531,6 +544,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.determination_, self.determined_ = found.determination, found.determination.determined
         self.component_, self._n_features_out = found.component, self.n_components
         self.result_, self.n_iter_, self.start_ = found.result, found.n_iter, found.start
+        self.outliers_ = found.left_out
         for finding in found.findings:
             named = finding if self.point_names_ is None else finding.with_names(self.point_names_.tolist())
             warnings.warn(named, stacklevel=3)

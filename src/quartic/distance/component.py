@@ -18,10 +18,11 @@ from quartic.core.loop import Progress, minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result, Status
 from quartic.core.units import shifted
+from quartic.datasets.points import lengths_between
 from quartic.distance.bodies import ProvingCore
 from quartic.distance.cuts import Cut, rigid_motion
 from quartic.distance.data import Measurements
-from quartic.distance.graph import PairGraph, mask_of
+from quartic.distance.graph import Indices, PairGraph, mask_of
 from quartic.distance.noise import FLAT_WHOLE, noise_explains
 from quartic.losses import Anchored, BoundedDistances, Distances, RawStress
 from quartic.solvers import Solver
@@ -34,8 +35,8 @@ _EXACT, _WITHIN, _NEARLY = 1e-7, 1e-5, 1e-4
 OUTLIER, _FEW = 6.0, 1e-3
 # The loss alone tells that all is met where it is that of relative errors of squares of this size.
 _TINY_LOSS = 1e-8
-# Pairs that are enough to tell what is typical; and as many as stay in the cache, looked at together.
-_SAMPLE, _AT_A_TIME = 5000, 1 << 14
+# Pairs that are enough to tell what is typical.
+_SAMPLE = 5000
 # A misfit is above the noise that was given where noise would leave as much only once in ten thousand fits.
 _SURE = 0.9999
 _TINY = float(np.finfo(np.float64).tiny)
@@ -56,9 +57,8 @@ class Component(Measurements):
     @classmethod
     def of_all(cls, data: Measurements, noise: float | None, core: ProvingCore | None) -> Component:
         """Return all of the data, as if it were one component."""
-        return cls(
-            **{column.name: getattr(data, column.name) for column in fields(Measurements)}, noise=noise, core=core
-        )
+        columns = {column.name: getattr(data, column.name) for column in fields(Measurements)}
+        return cls(**columns, noise=noise, core=core)
 
     @cached_property
     def loss(self) -> Distances | BoundedDistances:
@@ -69,10 +69,13 @@ class Component(Measurements):
 
     def restricted_to(self, points: NDArray[np.int64]) -> Component:
         """Return the data among some points, in ascending order, which are numbered so."""
-        inner = sp.triu(self.adjacency[points][:, points], format="coo")
-        mine = inner.data.astype(np.int64) - 1
-        order = np.argsort(mine)
-        return self._with(mine[order], np.column_stack([inner.row, inner.col]).astype(np.int64)[order], len(points))
+        number = np.empty(self.n_points, dtype=np.int64)
+        number[points] = np.arange(len(points))
+        return self.with_pairs(self.among(points), number, len(points))
+
+    def among(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the numbers of the links among some points, in ascending order."""
+        return np.sort(sp.triu(self.adjacency[points][:, points]).data.astype(np.int64)) - 1
 
     def with_pairs(self, mine: NDArray[np.int64], number: NDArray[np.int64], n: int) -> Component:
         """Return the pairs with these numbers, point i called ``number[i]``."""
@@ -101,20 +104,9 @@ class Component(Measurements):
 
     def errors(self, X: Array) -> Array:
         """Return by how much each distance misses its bounds, with sign."""
-        errors = np.zeros(len(self.pairs))
-        columns = np.array(X.T, dtype=np.float64)
-        for at in range(0, len(errors), _AT_A_TIME):
-            piece = slice(at, at + _AT_A_TIME)
-            i, j = np.ascontiguousarray(self.pairs[piece].T)
-            d = errors[piece]
-            for x in columns:
-                u = x.take(i)
-                u -= x.take(j)
-                u *= u
-                d += u
-            np.sqrt(d, out=d)
-            d -= np.clip(d, self.lower[piece], self.upper[piece]) if self.bounded else self.lower[piece]
-        return errors
+        d = lengths_between(X, self.pairs)
+        d -= np.clip(d, self.lower, self.upper) if self.bounded else self.lower
+        return d
 
     def that_count(self, errors: Array) -> Array:
         """Return the errors of the pairs that count; 0 for those of weight 0."""
@@ -139,19 +131,29 @@ class Component(Measurements):
         return float(np.sqrt(counted @ counted / len(counted)))
 
     def outliers(self, errors: Array) -> NDArray[np.bool_]:
-        """Return the pairs that are missed by far more than the others are, absolutely and for their length.
+        """Return the pairs that are missed by far more than the others are, absolutely, for their length and by weight.
 
-        Noise may go with the distance or not, and squares let long distances rule; none of that does both. Where the
-        noise is known it decides too: of few distances most may be met, and the others by no more than noise misses.
+        Noise may go with the distance or not, and squares let long distances rule; none of that does both. Weights say
+        how much noise there is on each square. Where the noise is known it decides too: of few distances most may be
+        met, and the others by no more than noise misses.
         """
-        errors = np.abs(self.that_count(errors))
-        found = errors > OUTLIER * (self.noise or 0.0)
-        for measure in (errors / max(self.size, _TINY), errors / np.maximum(self.guess, max(0.05 * self.size, _TINY))):
-            missed = measure[measure > 0]
-            missed = missed[:: max(1, len(missed) // _SAMPLE)]
-            typical = 1.4826 * float(np.median(missed)) if len(missed) else 0.0
-            found &= measure > OUTLIER * max(typical, _EXACT)
-        return found
+        errors, size = np.abs(self.that_count(errors)), max(self.size, _TINY)
+        missed = np.flatnonzero(errors)
+        some, found = missed[:: max(1, len(missed) // _SAMPLE)], missed
+        if self.noise is not None:
+            found = missed[errors[missed] > OUTLIER * self.noise]
+        scales: list[Callable[[Indices], Array | float]] = [
+            lambda at: 1 / size,
+            lambda at: 1 / np.maximum(self.guess[at], 0.05 * size),
+        ]
+        if self.weights is not None:
+            w = self.weights
+            mean = max(float(np.sqrt(np.mean(self.guess[some] ** 2 * w[some]))) if len(some) else 0.0, _TINY)
+            scales.append(lambda at: self.guess[at] * np.sqrt(w[at]) / (mean * size))
+        for scale in scales:
+            typical = 1.4826 * float(np.median(errors[some] * scale(some))) if len(some) else 0.0
+            found = found[errors[found] * scale(found) > OUTLIER * max(typical, _EXACT)]
+        return mask_of(found, len(errors))
 
     def are_suspect(self, errors: Array) -> bool:
         """Tell whether the misfit looks like folds and flips rather than like noise."""
@@ -195,6 +197,9 @@ class Settings:
     signs: Any = None
     refine: str | None = None
     noise: float | None = None
+    robust: bool = False
+    cleaned: bool = False  # distances that contradict the others are left out
+    approximate: bool = False  # the distances are right, and fewer dimensions than they need are wanted
     deadline: float = np.inf
     callback: Callable[[Progress], object] | None = None
     told: list[Status] = field(default_factory=list)  # what ended a run that was told to stop: Ctrl-C or the callback

@@ -129,12 +129,9 @@ def find_cuts(graph: PairGraph, X: Array, rng: np.random.Generator) -> list[Cut]
     seen: set[bytes] = set()
     cuts = []
     _, extent, axes = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
-    k = max(
-        1, int(np.count_nonzero(extent > _NO_EXTENT * extent[0]))
-    )  # flat points may turn about walls of their space
-    for count, mask in enumerate(_pieces(graph, X if k == d else X @ axes[:k].T, bodies)):
-        if count == _PIECES:
-            break
+    k = max(1, int(np.count_nonzero(extent > _NO_EXTENT * extent[0])))
+    within = X if k == d else X @ axes[:k].T  # flat points may turn about walls of their space
+    for mask in islice(_pieces(graph, within, bodies), _PIECES):
         mask = mask if 2 * np.count_nonzero(mask) <= n else ~mask
         key = np.packbits(mask).tobytes()
         if key not in seen and mask.any():

@@ -64,6 +64,14 @@ class Measurements:
         """The root mean square of the distances."""
         return float(np.sqrt(np.mean(self.guess**2))) if len(self.guess) else 0.0
 
+    def without(self, left_out: NDArray[np.bool_]) -> Measurements:
+        """Return the same without some of the pairs."""
+        kept = ~left_out
+        lower = self.lower[kept]
+        upper, weights = lower if self.upper is self.lower else self.upper[kept], self.weights
+        weights = None if weights is None else weights[kept]
+        return replace(self, pairs=self.pairs[kept], lower=lower, upper=upper, guess=self.guess[kept], weights=weights)
+
     @property
     def fixing(self) -> NDArray[np.bool_]:
         """Where the distance is known exactly, counts, and is long enough to fix something.

@@ -86,8 +86,9 @@ _SLACK = 1e-6
 _TRIANGLES = 200_000
 # Points are flat where the distances are met to this share of their size without a direction.
 _FLAT = 1e-6
-# Anchors contradict distances where these are missed by this much less without them, in squares, and hardly by chance.
-_WORSE, _BY_CHANCE = 2.0, 1e-6
+# A fit is far better where distances are missed by this much less, in squares, and hardly by chance: without anchors, and
+# in one dimension more, which takes its share of any noise.
+_WORSE, _LACKING, _BY_CHANCE = 2.0, 1.4, 1e-6
 # A direction in which points extend by this share of the distances is needed, unless the misfit is of its square.
 _THICK = 0.1
 
@@ -122,24 +123,47 @@ def look_at_data(data: Measurements, noise: float | None = None) -> list[Distanc
 
 
 def look_at_anchors(component: Component, errors: Array, free: Array, places: Array) -> list[DistanceWarning]:
-    """Return a warning where anchors contradict the distances, which without them are met far better, to ``free``.
-
-    By an F test, which noise of one size on all distances would pass but once in a million times, however long.
-    """
-    (a, d), n_pairs = places.shape, int(np.count_nonzero(component.that_count(np.ones(len(errors)))))
-    shape = a * (a - 1) // 2 if a <= d else a * d - d * (d + 1) // 2
-    freedom = n_pairs - component.n_points * d + d * (d + 1) // 2
-    held, loose = (float(np.sum(component.that_count(each) ** 2)) for each in (errors, free))
-    if shape < 1 or freedom < 1 or held <= _WORSE * loose:
-        return []
-    if fdtrc(shape, freedom, (held - loose) / shape / max(loose / freedom, 1e-300)) > _BY_CHANCE:
-        return []
-    size = {name: float((total / n_pairs) ** 0.5) for name, total in (("held", held), ("loose", loose))}
+    """Return a warning where anchors contradict the distances, which without them are met far better, to ``free``."""
+    a, d = places.shape
+    size = _far_better(component, errors, free, _WORSE, _freedom(a, d), component.n_points, d)
     text = (
         "the places of the anchors contradict the distances, which are missed by {held:.3g} on average, and without "
         "the anchors by {loose:.3g}: is one of them wrong, or in another unit? The places are kept"
     )
-    return [InconsistentWarning(text, size)]
+    return [InconsistentWarning(text, size)] if size else []
+
+
+def look_at_dimension(component: Component, errors: Array, lifted: Array, d: int) -> list[DistanceWarning]:
+    """Return a warning where distances are met far better, to ``lifted``, in one dimension more than d."""
+    n = component.n_points
+    size = _far_better(component, errors, lifted, _LACKING, _freedom(n, d + 1) - _freedom(n, d), n, d + 1)
+    text = (
+        f"n_components = {d} is too few: the distances are missed by {{held:.3g}} on average, and in one dimension "
+        "more by {loose:.3g}, which no noise explains; all points but anchors are in doubt"
+    )
+    return [MisfitWarning(text, size)] if size else []
+
+
+def _freedom(n: int, d: int) -> int:
+    """Return how many numbers the shape of n points takes."""
+    return n * (n - 1) // 2 if n <= d else n * d - d * (d + 1) // 2
+
+
+def _far_better(
+    component: Component, errors: Array, free: Array, worse: float, more: int, n: int, d: int
+) -> dict[str, float]:
+    """Return the two misfits where the second, of n points in d dimensions with ``more`` free numbers, is far better.
+
+    By an F test, which noise of one size on all distances would pass but once in a million times, however long.
+    """
+    n_pairs = int(np.count_nonzero(component.that_count(np.ones(len(errors)))))
+    freedom = n_pairs - _freedom(n, d)
+    held, loose = (float(np.sum(component.that_count(each) ** 2)) for each in (errors, free))
+    if more < 1 or freedom < 1 or held <= worse * loose:
+        return {}
+    if fdtrc(more, freedom, (held - loose) / more / max(loose / freedom, 1e-300)) > _BY_CHANCE:
+        return {}
+    return {name: float((total / n_pairs) ** 0.5) for name, total in (("held", held), ("loose", loose))}
 
 
 def look_at_triangles(component: Component, advise: bool = True) -> list[DistanceWarning]:
@@ -157,7 +181,13 @@ def look_at_triangles(component: Component, advise: bool = True) -> list[Distanc
 
 
 def look_at_answer(
-    found: Determination, converged: bool, component: Component, X: Array, errors: Array, n_bounds: int
+    found: Determination,
+    converged: bool,
+    component: Component,
+    X: Array,
+    errors: Array,
+    n_bounds: int,
+    robust: bool = False,
 ) -> list[DistanceWarning]:
     """Return warnings of points that are not determined, of flat points, and of a misfit that is no noise."""
     odd: list[DistanceWarning] = []
@@ -179,6 +209,8 @@ def look_at_answer(
     which = "no point is" if not found.determined.any() else f"{n_doubtful:,} points are not"
     doubt = f", so that {which} called determined" if n_doubtful and converged else ""
     advice = "try n_init, another init or another random_state"
+    if not robust:
+        advice += ", or robust=True, which leaves out distances that contradict the others"
     if outliers.mean() > 1e-3:
         worst = component.pairs[int(np.argmax(errors))].tolist()
         text = (
@@ -187,9 +219,12 @@ def look_at_answer(
         )
         odd.append(MisfitWarning(text, {"worst": float(errors.max())}))
     elif doubt:
+        more = "more than the noise that was given"
+        if component.noise is None:
+            more, advice = "more than round-off and not known to be noise", f"{advice}; or give noise"
         text = (
-            "the distances are missed by {typical:.3g} on average, which is more than round-off and not known to be "
-            f"noise: perhaps a local minimum{doubt}; {advice}, or give noise"
+            f"the distances are missed by {{typical:.3g}} on average, which is {more}: wrong distances, too few "
+            f"dimensions, or a local minimum{doubt}; {advice}"
         )
         odd.append(MisfitWarning(text, {"typical": float(np.sqrt(np.mean(errors**2)))}))
     return odd

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,15 +32,18 @@ from quartic.distance.determination import MOVED, Determination, assess_at
 from quartic.distance.findings import (
     DistanceWarning,
     InconsistentWarning,
+    MisfitWarning,
     look_at_anchors,
     look_at_answer,
     look_at_data,
+    look_at_dimension,
     look_at_triangles,
 )
 from quartic.distance.graph import mask_of
+from quartic.distance.gross import find_gross_errors, place_points_anew
 from quartic.distance.moves import mirror_images
 from quartic.distance.noise import find_standard_errors
-from quartic.distance.search import search_all
+from quartic.distance.search import is_contradicted, is_loud, search_all
 from quartic.init import classical_mds
 from quartic.init.distances import place_apart
 from quartic.losses import CompleteDistances
@@ -53,6 +56,10 @@ Known: TypeAlias = tuple[NDArray[np.int64], Array]
 _SAMPLED = 60
 # Steps without the anchors, to see whether they contradict the distances.
 _FREED = 6
+# So often a fit to the distances that agree is made, at the most.
+_REFITS = 4
+# Steps in one dimension more.
+_LIFTED = 60
 # Components whose search is told of.
 _TOLD = 5
 
@@ -63,7 +70,7 @@ class Located:
 
     ``story`` is what was tried, for each component, ``findings`` what one ought to know; ``joined`` the measurements
     that were fitted, where points at distance 0 are one; ``found_as``, where the data are far from one, the same in
-    units 2^power times the user's, and the power.
+    units 2^power times the user's, and the power; ``left_out`` the pairs that contradict the others.
     """
 
     data: Measurements
@@ -78,6 +85,7 @@ class Located:
     findings: list[DistanceWarning]
     joined: Joined | None = None
     found_as: tuple[Located, int] | None = None
+    left_out: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
 
     @property
     def start(self) -> str:
@@ -113,6 +121,8 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
             raise ValueError(f"distances in Dask's chunks must be nearer to one: multiply them by 2**{-data.power}")
         found = locate(replace(data, power=0), _scale_settings(settings, -data.power))
         return _scale_answer(found, data.power, 2 if settings.refine == "stress" else 4)
+    if settings.robust and not settings.cleaned:
+        return _locate_robustly(data, settings)
     n, rank = data.n_points, settings.n_components
     targets = None if settings.align_to is None else check_targets(settings.align_to, n, rank)
     simplices = None if settings.signs is None else check_signs(settings.signs, n, rank)
@@ -157,6 +167,10 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
     if held is not None and not (told or whole.bounded or whole.are_met(errors)):
         last.component = whole  # the same without anchors, from where they lead
         findings += look_at_anchors(whole, errors, whole.errors(last.run(X, max_iter=_FREED).X), held[1])
+    lacking: list[DistanceWarning] = []
+    if not (told or account.unexplained.any()) and is_loud(whole, errors, settings):
+        lacking = _look_beyond(last, X, errors)
+        account.unexplained |= bool(lacking)
     account.n_iter += last.n_iter
     if settings.stopped():
         words = "stopped by the callback" if settings.told[0] is Status.CALLBACK else "interrupted"
@@ -187,15 +201,45 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
     if not whole.are_met(errors):  # else no triangle can be broken
         advise = given.weights is None and settings.refine is None and settings.noise is None
         findings += look_at_triangles(whole, advise=advise)
-    findings += look_at_answer(
-        determination, account.result.success, whole, X, errors, int(np.count_nonzero(~given.exact))
-    )
+    n_bounds = int(np.count_nonzero(~given.exact))
+    odd = look_at_answer(determination, account.result.success, whole, X, errors, n_bounds, settings.robust)
+    findings += [*lacking, *(finding for finding in odd if not (lacking and isinstance(finding, MisfitWarning)))]
     X, chirality, unmet = place_answer(X, given, component, targets, simplices, whole.size)
     rmse = float(np.sqrt(np.mean(errors[given.counts] ** 2))) if everything is None else everything.misfit(X)
     return Located(
         given, X, rmse, determination, component, chirality, account.result, account.n_iter, account.story,
         findings + unmet, joined,
     )  # fmt: skip
+
+
+def _locate_robustly(data: Measurements, settings: Settings) -> Located:
+    """Return the points of the distances that agree; those left out are judged again by the answer, until it stays."""
+    settings, whole = replace(settings.begin(), cleaned=True), Component.of_all(data, settings.noise, None)
+    generator = np.random.default_rng(0)
+    wrong = find_gross_errors(whole, settings.n_components, generator)
+    for _ in range(_REFITS):
+        found, left_out = locate(data.without(wrong), settings), wrong
+        # where the points are not sure, nothing is known of the distances between them
+        X, sure = found.X.copy(), found.determination.determined & (found.component == 0)
+        sure = sure | place_points_anew(whole, X, ~sure, generator)
+        judged = data.fixing & sure[data.pairs].all(axis=1)
+        wrong = np.where(judged, whole.outliers(whole.errors(X)), left_out)
+        if (wrong == left_out).all() or settings.spent():
+            break
+    if left_out.any():
+        found.story[0].insert(0, Step(f"{int(left_out.sum()):,} distances left out, which contradict the others"))
+    return replace(found, left_out=data.pairs[left_out])
+
+
+def _look_beyond(search: Search, X: Array, errors: Array) -> list[DistanceWarning]:
+    """Return a warning where one dimension more meets the distances far better, and not because X is folded."""
+    data, rank = search.component, X.shape[1]
+    aside = data.size * np.random.default_rng(0).standard_normal((data.n_points, 1))
+    lifted = search.run(np.column_stack([X, aside]), tol=1e-3, max_iter=_LIFTED).X
+    flat = data.errors(turn_to_principal_axes(lifted, rank))
+    if data.root_mean_square(flat) < data.root_mean_square(errors):
+        return []
+    return look_at_dimension(data, errors, data.errors(lifted), rank)
 
 
 def _check_start(init: Any, shape: tuple[int, int]) -> Array:
@@ -360,8 +404,13 @@ def locate_complete(D: Array, settings: Settings) -> Located:
     )  # fmt: skip
     X: Array = result.X.astype(np.float64)
     component = np.zeros(n, dtype=np.int64)
-    all_fixed = Determination.of_all(np.zeros(n, dtype=bool), rank)
-    findings = look_at_triangles(some) + look_at_answer(all_fixed, result.success, some, X, some.errors(X), 0)
+    search, errors = Search(some, settings, np.random.default_rng(0), best=replace(result, X=X)), some.errors(X)
+    wrong = is_contradicted(search)
+    lacking = _look_beyond(search, X, errors) if is_loud(some, errors, settings) and not wrong else []
+    doubt = np.full(n, wrong or bool(lacking))
+    all_fixed = Determination.of_all(np.zeros(n, dtype=bool), rank).doubting(doubt, data.anchors)
+    odd = lacking or look_at_answer(all_fixed, result.success, some, X, errors, 0)
+    findings = look_at_triangles(some) + odd
     X, chirality, unmet = place_answer(X, data, component, targets, simplices, some.size)
     story = [[Step("classical scaling of the complete matrix")]]
     return Located(

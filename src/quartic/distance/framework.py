@@ -371,8 +371,7 @@ def gram_inverse(R: Any, d: int, adjacency: Any, *, budget: float = CHEAP, tol: 
     if size <= 300 or elimination_is_cheap(adjacency, d, budget=budget):
         return factors()
     return iterated_or_factorised(
-        gram_iteration(R, blocks, shift=1e-7 * scale, tol=tol, max_iter=1000),
-        factors if elimination_is_cheap(adjacency, d, budget=FEASIBLE) else None,
+        gram_iteration(R, blocks, shift=1e-7 * scale, tol=tol, max_iter=1000), factors, adjacency, d
     )
 
 
@@ -394,8 +393,11 @@ def gram_iteration(R: Any, blocks: Array, *, shift: float = 0.0, tol: float, max
     return lambda B: preconditioned_cg(apply, precondition, B, tol=tol, max_iter=max_iter)
 
 
-def iterated_or_factorised(iterate: Solve, factors: Callable[[], Solve] | None) -> Solve:
-    """Return a solver that iterates until that fails, and from then on uses factors, computed at that moment."""
+def iterated_or_factorised(iterate: Solve, factors: Callable[[], Solve], adjacency: Any, d: int) -> Solve:
+    """Return a solver that iterates until that fails, and from then on uses factors, if they are feasible at all.
+
+    A small graph has them even if elimination leaves nothing of its sparsity.
+    """
     fallback: list[Solve] = []
 
     def solve(B: Array) -> Array:
@@ -403,7 +405,8 @@ def iterated_or_factorised(iterate: Solve, factors: Callable[[], Solve] | None) 
             try:
                 return iterate(B)
             except Undecided:
-                if factors is None:
+                small = float(adjacency.shape[0] * d) ** 3 <= FEASIBLE
+                if not small and not elimination_is_cheap(adjacency, d, budget=FEASIBLE):
                     raise
                 fallback.append(factors())
         return fallback[0](B)
@@ -436,7 +439,7 @@ def symmetric_inverse(A: Any) -> Solve:
             raise Undecided("not positive semidefinite")
         return preconditioned_cg(shifted, lambda Z: Z / diagonal, B, tol=1e-8, max_iter=1000)
 
-    return iterated_or_factorised(iterate, factors if elimination_is_cheap(A, 1, budget=FEASIBLE) else None)
+    return iterated_or_factorised(iterate, factors, A, 1)
 
 
 def elimination_is_cheap(adjacency: Any, d: int, *, budget: float = CHEAP) -> bool:

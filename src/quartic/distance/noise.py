@@ -10,6 +10,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from quartic.arrays import Array, RandomState, finite_matrix, random_generator
+from quartic.datasets.points import lengths_between
 from quartic.distance.bodies import find_generic_bodies
 from quartic.distance.data import Measurements
 from quartic.distance.determination import check_anchor_indices, spanning_anchors
@@ -378,7 +379,7 @@ def find_standard_errors(data: Measurements, X: Array, noise: float | None, stre
     if noise is not None:
         law *= noise
     else:
-        left = np.linalg.norm(X[pairs[:, 0]] - X[pairs[:, 1]], axis=1) - d
+        left = lengths_between(X, pairs) - d
         if data.proportional:
             law = d
         elif data.weights is not None:

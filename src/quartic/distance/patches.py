@@ -55,11 +55,11 @@ def start_from_patches(search: Search, rank: int) -> Array:
         return start_from_paths(search, rank)
     patch = np.repeat(np.arange(len(point)), [len(each) for each in point])
     X = register(np.concatenate(point), patch, np.concatenate(place), component.n_points, _AGREE * component.size)
-    X[_are_astray(component, X)] = np.nan
+    X[are_astray(component, X)] = np.nan
     return _place_rest(search, graph, X)
 
 
-def _are_astray(component: Component, X: Array) -> Mask:
+def are_astray(component: Component, X: Array) -> Mask:
     """Tell which points are far from where most of their distances say: what one patch, or its rim, had wrong."""
     errors = np.nan_to_num(component.errors(X))
     outlying = component.outliers(errors) & (np.abs(errors) > _ASTRAY * component.size)
@@ -87,18 +87,23 @@ def _cover(graph: PairGraph, size: int, generator: np.random.Generator) -> Itera
         yield points
 
 
-def _divide(search: Search, graph: PairGraph) -> Iterator[tuple[Indices, Component, int]]:
-    """Yield patches: the points that have enough distances there, the data among them, and a seed."""
-    rank = search.effort.n_components
-    for ball in _cover(graph, _SIZE, search.generator):
-        if search.effort.spent():
-            return
+def divide(graph: PairGraph, size: int, links: int, generator: np.random.Generator) -> Iterator[Indices]:
+    """Yield the points of overlapping patches: of a ball those that have enough links there, and hang together."""
+    for ball in _cover(graph, size, generator):
         points = np.sort(ball)
         small = graph.restricted_to(points)
-        core = np.flatnonzero(small.core(rank + 1))
+        core = np.flatnonzero(small.core(links))
         points = points[core[small.restricted_to(core).components() == 0]]
-        if len(points) >= rank + 2:
-            yield points, search.component.restricted_to(points), int(search.generator.integers(2**63))
+        if len(points) > links:
+            yield points
+
+
+def _divide(search: Search, graph: PairGraph) -> Iterator[tuple[Indices, Component, int]]:
+    """Yield patches: their points, the data among them, and a seed."""
+    for points in divide(graph, _SIZE, search.effort.n_components + 1, search.generator):
+        if search.effort.spent():
+            return
+        yield points, search.component.restricted_to(points), int(search.generator.integers(2**63))
 
 
 def _solve_all(search: Search, patches: Iterator[tuple[Indices, Component, int]]) -> Iterator[_Solved]:

@@ -21,6 +21,7 @@ from quartic.distance.component import OUTLIER, Component, Search, Settings, Ste
 from quartic.distance.cuts import Cut, OtherSide, compare_answers, find_cuts
 from quartic.distance.determination import MOVED
 from quartic.distance.graph import is_local
+from quartic.distance.gross import find_gross_errors
 from quartic.distance.moves import (
     LANDMARKS,
     RIM,
@@ -57,6 +58,9 @@ _AGAIN, _STARTS_AGAIN = 1 + 1e-6, 3
 # Cuts tried; steeper ones are not worth a run. A side is as likely as the other where twice the logarithm of their
 # likelihoods differs by less than this.
 _CUTS, _STEEP, _LIKELY = 12, 0.5, 12.0
+# A misfit of this share of the distances leaves room for many answers, and is not called noise before starts have ended
+# alike; nor where more than so many distances contradict the others, of so many points at the most.
+_LOUD, _WRONG, _ASKED = 0.1, 5e-3, 5000
 # Rounds through more dimensions after the first start.
 _ROUNDS = 12
 # Times that points are built up one by one within their bounds.
@@ -99,7 +103,7 @@ def search_component(component: Component, init: Any, effort: Settings, generato
     search = Search(weighted, effort, generator)
     auto = isinstance(init, str) and init == "auto"
     kept: Result | None = None
-    ends, answers = list[float](), list[Array]()
+    ends, answers = list[tuple[float, Array]](), list[Array]()
     for name in _order_starts(search) if auto else [init]:
         words, start = _STARTS[name] if isinstance(name, str) else ("the start that was given", lambda *_: init)
         search.best = None  # each start gets its own chance to be improved
@@ -109,7 +113,7 @@ def search_component(component: Component, init: Any, effort: Settings, generato
             break
         if auto:
             _improve(search, _ROUNDS if kept is None else _ROUNDS // 2)
-            ends.append(search.best_objective)
+            ends.append((search.best_objective, search.X))
             doubts = _keep_doubtful(search, answers)
             if kept is not None:
                 search.offer(kept)
@@ -132,13 +136,13 @@ def search_component(component: Component, init: Any, effort: Settings, generato
             search.best = replace(search.best, status=Status.CONVERGED)
         search.n_iter, search.n_products = search.n_iter + plain.n_iter, search.n_products + plain.n_products
     met = weighted is component and search.is_met()  # which the loss may tell alone
-    explained = search.settled or met or search.is_explained()
-    if explained is None:  # of so many points a local minimum has outliers, which were looked for
-        explained = component.n_points > _LARGE
+    explained = search.settled or met or _is_noise(search, ends)
+    if component.n_points > _LARGE and search.is_explained() is None:
+        explained = True  # of so many points a local minimum has outliers, which were looked for
     assert search.best is not None
     n_iter, n_products, seconds = search.n_iter, search.n_products, time.perf_counter() - began
     result = replace(search.best, n_iter=n_iter, n_products=n_products, time=seconds)
-    sides += _other_answers(search, answers)
+    sides += _other_answers(search, answers) + _other_minima(search, ends)
     return Found(result, search.steps, explained or component.bounded, sides, search.in_place)
 
 
@@ -224,24 +228,52 @@ def _is_found_again(search: Search) -> bool:
             others = "another start, which" if k == 1 else f"{k} other starts, the last of which"
             search.note(f"{others} led there again")
             lowest = not (place_points_anew(search) or _turn_over(search))
+            if is_loud(component, search.errors, search.effort):
+                lowest = (
+                    lowest and not _other_minima(search, [(again.objective, again.X)]) and not is_contradicted(search)
+                )
             search.settled = lowest and component.noise is None  # noise that is known tells itself
             return lowest
     return False
 
 
-def _is_settled(search: Search, ends: list[float]) -> bool:
+def _is_settled(search: Search, ends: list[tuple[float, Array]]) -> bool:
     """Tell whether what is left of the misfit is noise: the data say so, or several starts end alike."""
     component = search.component
-    explained = search.is_explained()
-    if explained is None:
-        again = sum(end <= _SAME * search.best_objective for end in ends)
-        explained = again >= (3 if component.n_points <= _SMALL else 2)
-        if explained and component.n_points <= _SMALL and shake_pieces(search, _DOUBTS):
-            return search.done()  # they ended alike in a local minimum
+    explained = _is_noise(search, ends)
+    if explained and search.is_explained() is None and component.n_points <= _SMALL and shake_pieces(search, _DOUBTS):
+        return search.done()  # they ended alike in a local minimum
     if explained and _turn_over(search):
         return search.done() or search.is_explained() is True
     search.settled = explained
     return explained
+
+
+def _is_noise(search: Search, ends: list[tuple[float, Array]]) -> bool:
+    """Tell whether the misfit is round-off or noise: by the data, or where they do not say so by starts that end alike.
+
+    A loud misfit may be that of distances that contradict each other, which leave room for many answers.
+    """
+    component = search.component
+    explained = search.is_explained()
+    if explained is None or (explained and is_loud(component, search.errors, search.effort)):
+        again = sum(objective <= _SAME * search.best_objective for objective, _ in ends)
+        explained = again >= (3 if component.n_points <= _SMALL else 2)
+    return explained and not is_contradicted(search)
+
+
+def is_loud(component: Component, errors: Array, settings: Settings) -> bool:
+    """Tell whether the misfit is a large share of the distances, and not one that was to be expected."""
+    expected = settings.approximate or component.noise is not None or component.bounded
+    return not expected and component.root_mean_square(errors) > _LOUD * component.size
+
+
+def is_contradicted(search: Search) -> bool:
+    """Tell whether the misfit is large since more distances than by chance contradict the others."""
+    component, rank = search.component, search.effort.n_components
+    if component.n_points > _ASKED or not is_loud(component, search.errors, search.effort):
+        return False
+    return float(find_gross_errors(component, rank, np.random.default_rng(0)).mean()) > _WRONG
 
 
 def _keep_doubtful(search: Search, answers: list[Array]) -> bool:
@@ -302,8 +334,7 @@ def _other_sides(search: Search) -> list[OtherSide]:
     component = search.component
     if component.bounded or search.best is None or search.effort.spent():
         return []
-    freedom = max(len(component.pairs) - search.effort.n_components * component.n_points, 1)
-    likely = 1 + _LIKELY / freedom  # RSS + c σ², with σ² = RSS / freedom; of squares and of distances, as either may be
+    likely = _how_likely(search)  # of squares and of distances, as either may be
     sides = []
     for cut in _flat_cuts(search):
         here, other = search.errors, search.run(cut.reflect(search.X), max_iter=200)
@@ -330,6 +361,25 @@ def _other_answers(search: Search, answers: list[Array]) -> list[OtherSide]:
         if float(np.sum(component.that_count(component.errors(places)) ** 2)) <= most:
             sides.append(compare_answers(search.X, places, OUTLIER * noise))
     return sides
+
+
+def _other_minima(search: Search, ends: list[tuple[float, Array]]) -> list[OtherSide]:
+    """Return the minima that other starts led to, where they are as likely as the best, and some points elsewhere."""
+    component = search.component
+    if component.bounded or component.noise is not None or search.is_met():
+        return []  # with known noise answers are kept as they come
+    squares = float(np.sum(component.that_count(search.errors) ** 2))
+    least = max(MOVED * component.size, 4 * (squares / len(component.pairs)) ** 0.5)
+    likely = _how_likely(search) * search.best_objective
+    others = [compare_answers(search.X, X, least) for objective, X in ends if objective <= likely]
+    return [side for side in others if len(side.here)]
+
+
+def _how_likely(search: Search) -> float:
+    """Return how many times the loss another answer may have to be as likely: RSS + c σ², with σ² = RSS / freedom."""
+    component = search.component
+    freedom = max(len(component.pairs) - search.effort.n_components * component.n_points, 1)
+    return 1 + _LIKELY / freedom
 
 
 def _polish(search: Search) -> None:

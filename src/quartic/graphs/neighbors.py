@@ -46,16 +46,15 @@ class Features:
         return int(np.diff(self.X.indptr).max()) if self.sparse else int(self.X.shape[1])
 
 
-def prepare_features(X: Any, cosine: bool) -> Features:
-    """Check ``X``; where squares would over- or underflow, scale by powers of two, which round nothing.
+def scaling(X: Any, cosine: bool) -> Floats:
+    """Return the powers of two that bring squares of checked features into range, which round nothing.
 
     Cosines ignore a factor of a row, so that each row has its own; for distances all rows share one.
     """
-    X = check_features(X)
     largest = row_maxima(X)
     if not cosine:
         largest = largest.max(keepdims=True)
-    return describe(X if is_safe(largest) else scale_rows(X, powers_of_two(largest)))
+    return np.ones(1) if is_safe(largest) else powers_of_two(largest)
 
 
 def check_features(X: Any) -> Any:
@@ -94,9 +93,9 @@ def powers_of_two(largest: Floats) -> Floats:
 
 
 def scale_rows(X: Any, factors: Floats) -> Any:
-    """Return X with each row multiplied by its factor, or all by the only one."""
+    """Return X with each row multiplied by its factor, or all by the only one; X itself where that is 1."""
     if len(factors) == 1:
-        return X * factors[0]
+        return X if factors[0] == 1 else X * factors[0]
     return sp.csr_array(sp.diags_array(factors) @ X) if sp.issparse(X) else X * factors[:, None]
 
 

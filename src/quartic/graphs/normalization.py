@@ -87,7 +87,8 @@ def normalize_graph(A: Any, kind: Literal["auto"] | Kind | None = "regularized")
     refuse_negative(A)
     if kind == "walks":
         return walk_matrix(A)
-    scale_both_sides(A, degree_factors(A.sum(axis=1), kind))
+    factors = degree_factors(A.sum(axis=1), kind)
+    scale_both_sides(A, factors, factors)
     return A
 
 
@@ -219,7 +220,7 @@ def _sum_rows(block: Any) -> Floats:
 def _scaled_block(block: Any, factors: Floats, first: int) -> sp.csr_array:
     """Return a block, whose rows begin with ``first``, multiplied by the factors of both ends."""
     W = sp.csr_array(block, dtype=np.float64, copy=True)
-    scale_both_sides(W, factors, first)
+    scale_both_sides(W, factors[first : first + W.shape[0]], factors)
     return W
 
 

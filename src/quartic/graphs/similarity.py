@@ -17,13 +17,10 @@ from quartic.graphs.neighbors import (
     describe,
     find_neighbors,
     inverse_roots,
-    is_safe,
     measure_scales,
-    powers_of_two,
-    prepare_features,
     read_heap,
-    row_maxima,
     scale_rows,
+    scaling,
 )
 
 KINDS = ("cosine", "self_tuning")
@@ -106,7 +103,8 @@ def similarity(
         return similarity_in_blocks(X, kind == "cosine", _kept(n_neighbors, int(X.shape[0])), bool(normalize))
     W = SimilarityGraph(X, kind, n_neighbors).weights
     if normalize:
-        scale_both_sides(W, inverse_roots(W.sum(axis=1)))
+        factors = inverse_roots(W.sum(axis=1))
+        scale_both_sides(W, factors, factors)
     return W
 
 
@@ -114,10 +112,9 @@ class SimilarityGraph:
     """The similarity graph of features in memory, not normalised, and what new points need to be compared with it."""
 
     def __init__(self, X: Any, kind: str, n_neighbors: Any) -> None:
-        self.cosine = kind == "cosine"
-        largest = row_maxima(check_features(X)).max(initial=0.0, keepdims=True)
-        self.unit = np.ones(1) if self.cosine or is_safe(largest) else powers_of_two(largest)
-        self.features = prepare_features(X, self.cosine)
+        self.cosine, X = kind == "cosine", check_features(X)
+        self.unit = scaling(X, self.cosine)
+        self.features = describe(scale_rows(X, self.unit))
         n = self.features.n
         self.kept = _kept(n_neighbors, n)
         self.scales = self.features.squares if self.cosine else measure_scales(self.features)
@@ -133,8 +130,8 @@ class SimilarityGraph:
         is handed in again gets its own row. This takes products with all old points, a block of new ones at a time, and
         no search among the old.
         """
-        old = self.features
-        given = prepare_features(new, True) if self.cosine else describe(scale_rows(check_features(new), self.unit))
+        old, new = self.features, check_features(new)
+        given = describe(scale_rows(new, scaling(new, True) if self.cosine else self.unit))
         new, squares = given.X, given.squares
         least, size = self._least_kept(), max(1, _CELLS // old.n)
         blocks = []
@@ -144,8 +141,7 @@ class SimilarityGraph:
             own = -np.partition(-W, self.kept - 1, axis=1)[:, self.kept - 1, None]
             blocks.append(sp.csr_array(np.where(_EQUAL * np.minimum(own, least) <= W, W, 0.0)))
         S = sp.csr_array(sp.vstack(blocks, format="csr"))
-        mine, theirs = inverse_roots(S.sum(axis=1)), inverse_roots(self.weights.sum(axis=1))
-        S.data *= np.repeat(mine, np.diff(S.indptr)) * theirs[S.indices]
+        scale_both_sides(S, inverse_roots(S.sum(axis=1)), inverse_roots(self.weights.sum(axis=1)))
         return S
 
     def _weights(self, dots: Floats, squares: Floats) -> Floats:
@@ -205,7 +201,8 @@ def normalize(W: Any) -> sp.csr_array:
     if (degree < 0).any():
         row = int(np.flatnonzero(degree < 0)[0])
         raise ValueError(f"row {row} of W sums to {degree[row]:g} and has no square root; clip negative weights first")
-    scale_both_sides(W, inverse_roots(degree))
+    factors = inverse_roots(degree)
+    scale_both_sides(W, factors, factors)
     return W
 
 
@@ -243,8 +240,7 @@ def unite(kept: sp.csr_array, kept_by: sp.csr_array) -> sp.csr_array:
     return W
 
 
-def scale_both_sides(W: sp.csr_array, factors: Floats, first: int = 0) -> None:
-    """Multiply each weight by the factors of both ends, in place; W holds the rows of a graph from ``first`` on."""
-    mine = factors[first : first + W.shape[0]]
+def scale_both_sides(W: sp.csr_array, mine: Floats, theirs: Floats) -> None:
+    """Multiply each weight by the factors of both ends, of its row and its column, in place."""
     # s_i s_j first: the product is then the same for (i, j) and (j, i), to the last bit.
-    W.data *= np.repeat(mine, np.diff(W.indptr)) * factors[W.indices]
+    W.data *= np.repeat(mine, np.diff(W.indptr)) * theirs[W.indices]

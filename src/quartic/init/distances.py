@@ -10,10 +10,10 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components, dijkstra
-from scipy.sparse.linalg import LinearOperator, eigsh
 
 from quartic.arrays import Array, RandomState, check_count, finite_matrix, random_generator
 from quartic.distance.framework import elimination_is_cheap, factorised, preconditioned_cg
+from quartic.losses.factor.spectrum import lanczos_eigenpairs
 from quartic.losses.pairs.input import check_pairs, each_once
 
 # Up to so many points all eigenvectors are worked out.
@@ -60,31 +60,22 @@ def classical_mds(D: Array, n_components: int = 3, *, random_state: RandomState 
     k = min(n_components, n - 1)
     if k < 1:
         return X
-    if n <= 100 or k > n // 4:
-        B = -0.5 * D.astype(np.float64) ** 2
-        B -= B.mean(axis=0)
-        B -= B.mean(axis=1, keepdims=True)
-        values, vectors = scipy.linalg.eigh((B + B.T) / 2, subset_by_index=(n - k, n - 1))
-    else:
-        start = random_generator(random_state).standard_normal(n)
-        operator = LinearOperator((n, n), matvec=lambda v: _centred_product(D, v), dtype=np.float64)
-        values, vectors = eigsh(operator, k=k, which="LA", v0=start, tol=1e-10)
-    order = np.argsort(values)[::-1]
-    values, vectors = values[order], vectors[:, order]
+    generator, dense = random_generator(random_state), max(100, 4 * k)
+    values, vectors = lanczos_eigenpairs(lambda V: _centred_product(D, V), n, k, generator, 1e-10, dense)
+    k = len(values)
     # signs that do not depend on the eigensolver
     vectors = vectors * np.where(vectors[np.abs(vectors).argmax(axis=0), np.arange(k)] < 0, -1.0, 1.0)
-    X[:, :k] = vectors * np.sqrt(np.where(values > 1e-12 * values[0], values, 0.0))
+    X[:, :k] = vectors * np.sqrt(np.where(values > 1e-12 * values.max(initial=0.0), values, 0.0))
     return X
 
 
-def _centred_product(D: Array, v: Array) -> Array:
-    v = np.ravel(v) - np.mean(v)
-    product = np.empty(len(v))
-    rows = max(1, 2**19 // len(v))  # 4 MB a block stays in cache between squaring and multiplying
-    for first in range(0, len(v), rows):
-        block = D[first : first + rows]
-        np.einsum("ij,ij,j->i", block, block, v, out=product[first : first + rows])
-    product -= product.mean()
+def _centred_product(D: Array, V: Array) -> Array:
+    V = V - V.mean(axis=0)
+    product: Array = np.empty_like(V)
+    rows = max(1, 2**18 // len(V))  # a block stays in cache between squaring and multiplying
+    for first in range(0, len(V), rows):
+        np.matmul(np.square(D[first : first + rows], dtype=np.float64), V, out=product[first : first + rows])
+    product -= product.mean(axis=0)
     return -0.5 * product
 
 
@@ -194,11 +185,7 @@ def eigenmap_start(
     Parameters
     ----------
     pairs, distances, n_points, n_components, random_state
-        As in `shortest_path_start`.
-
-    Returns
-    -------
-    X : (n_points, n_components) array
+        As in `shortest_path_start`, and so is what is returned.
 
     Examples
     --------

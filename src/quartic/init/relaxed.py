@@ -26,8 +26,9 @@ _BESIDE, _PRODUCTS, _DEGREE = 3, 16, 8
 # It is a start where the last eigenvalue stands so far above those of noise, and the loss so far below that of a random
 # start. Of seven shapes with 16 to 40 distances a point all that pass lead to the answer.
 _ABOVE, _BELOW = 1.4, 0.7
-# The control parameter is divided by this from round to round; at most so many rounds.
-_COOLING, _COLD = 1.6, 40
+# The control parameter is divided by this from round to round; at most so many rounds. They end where two of them bring
+# the limit of gross errors down to no less than this share.
+_COOLING, _COLD, _STILL = 1.6, 40, 0.9
 # A misfit counts as gross from so many times the median of all of them, as a standard deviation, and from this share of
 # a typical distance at least.
 _GROSS, _LEAST = 4.0 * 1.4826, 1e-4
@@ -122,14 +123,14 @@ def sampled_start(problem: Problem, rank: int, generator: np.random.Generator) -
     return X if loss.at(X).value <= _BELOW * loss.at(random).value else None
 
 
-def robust_start(problem: Problem, rank: int, generator: np.random.Generator) -> Array:
+def robust_start(problem: Problem, rank: int, generator: np.random.Generator, start: Array | None = None) -> Array:
     """Return points that fit most of the distances, however wrong the others are.
 
     With e the misfit of a distance and c what is still no gross error, Geman and McClure's weights
     w = (μc²/(e² + μc²))² go from those of least squares, μ = ∞, to those that leave gross errors out, μ = 1; each
-    problem starts where the last one ended (Yang, Antonante, Tzoumas and Carlone 2020). c follows the median misfit.
-    It takes some twenty solves. Least squares from there would follow the errors again: keep the weights, or take a
-    robust loss.
+    problem starts where the last one ended (Yang, Antonante, Tzoumas and Carlone 2020). c follows the median misfit,
+    and it ends where c falls no more. It takes some ten solves. Least squares from there would follow the errors
+    again: keep the weights, take a robust loss, or leave the errors out (`DistanceCompletion(robust=True)`).
 
     Parameters
     ----------
@@ -139,6 +140,8 @@ def robust_start(problem: Problem, rank: int, generator: np.random.Generator) ->
         r.
     generator : Generator
         For the first start.
+    start : array (n, r), optional
+        Where to begin; when left out, a start in two dimensions more.
 
     Examples
     --------
@@ -163,16 +166,18 @@ def robust_start(problem: Problem, rank: int, generator: np.random.Generator) ->
     i, j, d = loss.rows, loss.cols, np.sqrt(np.maximum(loss.target, 0.0))
     # a misfit of squares is about 2d times that of distances: with these weights long ones do not rule
     given = (1.0 if loss.weight is None else np.asarray(loss.weight)) / (d**2 + np.mean(d**2))
-    X, mu = relaxed_start(problem, rank, generator), np.inf
+    X = relaxed_start(problem, rank, generator) if start is None else start
+    mu, scales = np.inf, list[float]()
     for _ in range(_COLD):
         misfit = np.abs(np.linalg.norm(X[i] - X[j], axis=1) - d)
-        c = max(_GROSS * float(np.median(misfit)), _LEAST * float(np.median(d)))
-        mu = min(mu / _COOLING, 2 * float(misfit.max() / c) ** 2)
-        weights = given * (mu * c**2 / (misfit**2 + mu * c**2)) ** 2
+        scales.append(max(_GROSS * float(np.median(misfit)), _LEAST * float(np.median(d))))
+        if mu == 1 and scales[-1] > _STILL * scales[-3:][0]:
+            break
+        mu = max(1.0, min(mu / _COOLING, 2 * float(misfit.max() / scales[-1]) ** 2))
+        limit = mu * scales[-1] ** 2
+        weights = given * (limit / (misfit**2 + limit)) ** 2
         part = loss.with_pairs(replace(loss.pairs, weight=weights.astype(loss.target.dtype)))
         result = minimize(Problem(part), X, tol=_TOL, max_iter=100)
         loss.count_products(result.n_products)
         X = result.X
-        if mu <= 1:
-            break
     return X

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from quartic.arrays import Array, eps, gram, space_of
+from quartic.arrays import Array, eps, gram
+from quartic.arrays.space import meet_bounds
 
 if TYPE_CHECKING:
     from quartic.losses.base import Point
@@ -149,5 +150,5 @@ class Line:
         if self.move_within is not None:
             return self.move_within(t)
         point = self.move(t)
-        space_of(point.X).clip_in_place(point.X)
+        meet_bounds(point.X, self.start.X)
         return point

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from quartic.estimators import DistanceCompletion
 
 _WORST = 10
-_MOST_LISTED = 60
+_MOST_LISTED, _LISTED = 60, 5
 _MOST_NAMES = 20
 _MOST_LINES = 300
 _MOST_POINTS = 8_000  # drawn, and rows of the table: some two megabytes
@@ -64,12 +64,12 @@ def point_section(
         _worst_pairs(X, pairs, residuals, given, names),
         _places(X, sure, errors, names),
     ]
-    answer = describe_points(model, len(pairs))
+    answer = describe_points(model, len(pairs), names)
     return Section(answer=answer, guessed=guessed, parts=parts, folded=[convergence(model.result_)], **more)
 
 
-def describe_points(model: DistanceCompletion, n_pairs: int) -> str:
-    """Return the answer in a sentence: how many points are determined, and how well the distances are met."""
+def describe_points(model: DistanceCompletion, n_pairs: int, names: Sequence[object]) -> str:
+    """Return the answer in a sentence: how many points are determined, how well distances are met, which are not."""
     n, d = model.embedding_.shape
     doubt = n - int(np.count_nonzero(model.determined_))
     determined = f"{n - doubt} of them determined by the data" if doubt else "all determined by the data"
@@ -78,9 +78,15 @@ def describe_points(model: DistanceCompletion, n_pairs: int) -> str:
     if account.n_anchors and not account.anchors_span:
         fix = "1 anchor does not fix" if account.n_anchors == 1 else f"{account.n_anchors} anchors do not fix"
         free = f" {fix} the whole in space ({d + 1} in general position do): it may still be turned or reflected."
+    met, left_out = f"the {n_pairs} given distances", ""
+    if len(model.outliers_):
+        wrong, more = len(model.outliers_), len(model.outliers_) - _LISTED
+        pairs = ", ".join(f"{names[i]}–{names[j]}" for i, j in model.outliers_[:_LISTED])
+        left_out = f" Left out, since they contradict the others: {pairs}{f' and {more} more' if more > 0 else ''}."
+        met = f"{n_pairs - wrong} of {met}"
     return (
-        f"{n} points in {count(d, 'dimension')}, {determined}; the {n_pairs} given distances are met with a root mean "
-        f"square error of {model.rmse_:.3g}.{free}"
+        f"{n} points in {count(d, 'dimension')}, {determined}; {met} are met with a root mean square error of "
+        f"{model.rmse_:.3g}.{left_out}{free}"
     )
 
 

@@ -69,7 +69,7 @@ class FaceCG(Solver):
         linear, quadratic = penalty.on_line(p.X, D)
         t = line.minimizer(math.inf, linear, quadratic)
         if not 0 < t <= 1:  # beyond 1 an entry may meet its bound, if none has
-            longest = 1.0 if n_met else float(_sums(p.X, 1, _longest, D).min())
+            longest = 1.0 if n_met else _longest(p.X, D)
             t = line.minimizer(longest, linear, quadratic)
         if not t > 0:
             raise NoProgress("the line search finds no lower point: round-off is reached")
@@ -99,6 +99,12 @@ def _direction(problem: Problem, s: FaceState, G: Array) -> tuple[Array, float, 
     sums = _sums(X, 3, _combine, d, before, G, kind(gradient), kind(step), kind(change), D)
     slope, n_met, push = sums.sum(axis=0).tolist()
     return D, slope, n_met, push
+
+
+def _longest(X: Array, D: Array) -> float:
+    """Return the largest t with X + tD ≥ 0; where X = 0, D ≥ 0."""
+    falls = D < 0
+    return float(np.min(X[falls] / -D[falls].astype(np.float64), initial=_LONGEST))
 
 
 def _sums(X: Array, count: int, work: Any, *data: Any) -> Array:
@@ -161,14 +167,3 @@ def _set_to_zero(X: Any, D: Any, t: Any, out: Any, sums: Any, size: int, first: 
     """Fill ``out`` with x + td, and zero where x + d is zero."""
     for k in range(first * size, min(last * size, X.size)):
         out[k] = X.dtype.type(0) if D[k] == -X[k] else X[k] + t * D[k]
-
-
-@njit(**FLAGS)
-def _longest(X: Any, D: Any, sums: Any, size: int, first: int, last: int) -> None:
-    """Find the largest t with x + td ≥ 0 in each piece; where x = 0, d ≥ 0."""
-    for piece in range(first, last):
-        t = _LONGEST
-        for k in range(piece * size, min((piece + 1) * size, X.size)):
-            if X[k] + t * D[k] < 0:
-                t = -np.float64(X[k]) / np.float64(D[k])
-        sums[piece, 0] = t

@@ -47,7 +47,6 @@ class GradientDescent(AlongGradient):
 
     name = "gd"
     requires = Requirements(penalty=("smooth",))
-
     checks = checked(sufficient_decrease=below(1.0), max_halvings=COUNT)
 
     sufficient_decrease: float = 1e-4
@@ -93,7 +92,6 @@ class ProjectedGradient(AlongGradient):
 
     name = "pg"
     requires = Requirements(penalty=("nonnegative",))
-
     checks = checked(beta=below(1.0), sigma=below(1.0), max_trials=COUNT)
 
     beta: float = 0.1

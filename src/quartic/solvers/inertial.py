@@ -71,7 +71,6 @@ class InertialNoLips(Solver):
     name = "inertial"
     requires = Requirements(kernel=True)
     state = InertialState
-
     checks = checked(growth=POSITIVE, max_halvings=COUNT)
 
     growth: float = 1.1

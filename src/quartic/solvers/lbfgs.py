@@ -66,7 +66,6 @@ class LBFGS(Solver):
     name = "lbfgs"
     requires = Requirements(penalty=("smooth|nonnegative", "on_line"))
     state = LBFGSState
-
     checks = checked(memory=COUNT)
 
     memory: int = 7

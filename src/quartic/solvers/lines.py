@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from quartic.arrays import Array, inner, norm
+from quartic.arrays.space import meet_bounds
 from quartic.core.problem import Problem
 from quartic.losses import Point
 from quartic.solvers.base import State
@@ -52,7 +53,7 @@ def _descend(problem: Problem, p: Point, D: Array, upper: float) -> tuple[Point,
     for _ in range(_TRIALS):
         X = p.X + t * D
         if problem.penalty.nonnegative:
-            X[X < 0] = 0  # the bound reached at t is met but for round-off
+            meet_bounds(X, p.X)
         move = problem.loss.move(p, X)
         predicted = inner(p.gradient, move.D) + problem.penalty.change(p.X, X)
         parabola = t * float(_vertex(predicted, move.remainder))

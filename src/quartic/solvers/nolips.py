@@ -48,7 +48,6 @@ class DynNoLips(Solver):
     name = "dyn-nolips"
     requires = Requirements(kernel=True)
     state = DynState
-
     checks = checked(first_step=POSITIVE, max_step=POSITIVE, max_halvings=COUNT)
 
     first_step: float = 1.0
@@ -91,7 +90,6 @@ class NoLips(Solver):
 
     name = "nolips"
     requires = Requirements(kernel=True, constants=True)
-
     checks = checked(step_size=POSITIVE)
 
     step_size: float = 1.0

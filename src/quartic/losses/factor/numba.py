@@ -35,6 +35,8 @@ BLOCK = 64
 _PIECES, _MOST_PIECES, _LONG = 16, 128, 4096
 # A direction is measured beside X by about so many rows, and is not stretched by more than this.
 _SAMPLE, _STRETCH = 1024, 1e12
+# Of so few columns, or entries, whole Gram matrices of a direction take less time than halves of them.
+_FEW_COLUMNS, _FEW_ENTRIES = 12, 25_000
 # A matrix is cut into at most so many pieces: enough to share among threads, few enough to cost nothing.
 _SPARSE_PIECES = 256
 # An X of more bytes lies beyond the near caches: its rows are asked for so many entries before they are needed.
@@ -141,10 +143,11 @@ def line_sums(X: Array, D: Array, S: Array, G: Array, MD: Array) -> tuple[Array,
     """Return U = XᵀD + DᵀX, C = DᵀD, ⟨G, D⟩ and ⟨MD, D⟩, from two Gram matrices of which half is made.
 
     U follows from that of X + νD, which is S + νU + ν²C, and loses nothing where νD is about as long as X. With X as
-    the origin, D − (D − X)/(1 + ν) is (X + νD)/(1 + ν). A direction much longer than X, which is rare, takes XᵀD, and
-    where most entries are zero they are left out.
+    the origin, D − (D − X)/(1 + ν) is (X + νD)/(1 + ν). A direction much longer than X, which is rare, takes XᵀD; so do
+    few numbers in double precision, which BLAS multiplies sooner; and where most entries are zero they are left out.
     """
-    if mostly_zeros(X, D):
+    few = X.dtype == np.float64 and (X.shape[1] < _FEW_COLUMNS or X.size < _FEW_ENTRIES)
+    if few or mostly_zeros(X, D):
         T = HOST.gram(X, D)
         return T + T.T, HOST.gram(D), HOST.inner(G, D), HOST.inner(MD, D)
     some = D[:: max(1, len(D) // _SAMPLE)]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.special import gammaincinv
 
@@ -100,21 +101,27 @@ def least_chi_square(freedom: int) -> float:
 
 
 def lanczos_eigenpairs(
-    product: Callable[[Array], Array], n: int, rank: int, generator: np.random.Generator
+    product: Callable[[Array], Array],
+    n: int,
+    rank: int,
+    generator: np.random.Generator,
+    tol: float = 1e-3,
+    dense: int = _DENSE,
 ) -> tuple[Array, Array]:
     """Return the ``rank`` algebraically largest eigenvalues of a symmetric matrix, falling, and their eigenvectors.
 
-    ``product(V)`` multiplies an (n, k) array. Good to a few digits, which is what a start needs.
+    ``product(V)`` multiplies an (n, k) array. Good to a few digits, which is what a start needs, unless ``tol`` says
+    more; up to n = ``dense`` the matrix is formed.
     """
-    if n <= _DENSE or rank >= n - 1:
+    if n <= dense or rank >= n - 1:
         N = product(np.eye(n))
-        values, vectors = np.linalg.eigh((N + N.T) / 2)
-        return values[::-1][:rank], vectors[:, ::-1][:, :rank]
+        values, vectors = eigh((N + N.T) / 2, subset_by_index=(max(n - rank, 0), n - 1))
+        return values[::-1], vectors[:, ::-1]
     operator = LinearOperator(
         (n, n), matvec=lambda v: product(v.reshape(-1, 1))[:, 0], matmat=product, dtype=np.float64
     )
     try:
-        values, vectors = eigsh(operator, k=rank, which="LA", v0=generator.standard_normal(n), tol=1e-3)
+        values, vectors = eigsh(operator, k=rank, which="LA", v0=generator.standard_normal(n), tol=tol)
     except ArpackNoConvergence as stopped:
         values, vectors = stopped.eigenvalues, stopped.eigenvectors
     order = np.argsort(values)[::-1]

@@ -39,10 +39,6 @@ class TorchMatrix(StoredMatrix):
     def _sum_of_squares(self, entries: Any) -> float:
         return sum_of_squares(entries)
 
-    def checksum(self) -> float:
-        w = torch.cos(torch.arange(self.n, dtype=torch.float64, device=self.M.device)).add_(0.5)[:, None]
-        return float((w * self.product(w)).sum())
-
     @property
     def passes(self) -> Passes:
         return cast("Passes", torch_passes)

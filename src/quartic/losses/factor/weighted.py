@@ -108,7 +108,7 @@ def check_weights(weights: Any, M: Any, name: str) -> sp.csr_array:
 
 def known_entries(M: Any, i: Any, j: Any, name: str) -> Array:
     """Return the entries M[i, j], which must be finite."""
-    values = real_array(M.tocsr()[i, j] if sp.issparse(M) else np.asarray(M)[i, j], name)
+    values = real_array((M.tocsr() if sp.issparse(M) else np.asanyarray(M))[i, j], name)
     values = values.ravel().astype(working_dtype(values.dtype))
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):

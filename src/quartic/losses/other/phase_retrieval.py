@@ -44,12 +44,11 @@ class PhaseRetrieval(Sensing):
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic import Problem, minimize
-    >>> from quartic.losses import PhaseRetrieval
+    >>> from quartic import Problem, losses, minimize
     >>> rng = np.random.default_rng(0)
     >>> z = rng.standard_normal(16) + 1j * rng.standard_normal(16)
     >>> A = rng.standard_normal((96, 16)) + 1j * rng.standard_normal((96, 16))
-    >>> loss = PhaseRetrieval(A, np.abs(A @ z) ** 2)
+    >>> loss = losses.PhaseRetrieval(A, np.abs(A @ z) ** 2)
     >>> result = minimize(Problem(loss), rank=1, tol=1e-9, random_state=0)
     >>> bool(np.allclose(loss.signal(result.X, like=z), z))
     True

@@ -415,6 +415,12 @@ class Weights(QuadraticMap):
     def __init__(self, A: Any) -> None:
         self.A, self.dtype, self.places = A, A.dtype, A.places()
         entries = A.entries()
+        found = first_entry(entries < 0)
+        if found is not None:
+            i, j = found if self.places is None else (int(ends[found[0]]) for ends in self.places)
+            raise ValueError(
+                f"A[{i}, {j}] = {float(entries[found])} is negative: F would not be convex, nor bounded below"
+            )
         self.weighs_few = self.places is not None and len(entries) <= 2 * A.n
         self._extremes = (float(entries.min()), float(entries.max())) if len(entries) else (0.0, 0.0)
 
@@ -517,17 +523,8 @@ def as_map(A: Any, n: int, space: Space) -> QuadraticMap:
         return OnProducts(A, n, space)
     A = A if sp.issparse(A) else space.take(A, "A")
     if tuple(A.shape) == (n, n):
-        return _weights(as_matrix(A, None, "A"))
+        return Weights(as_matrix(A, None, "A"))
     raise ValueError(
         f"A must have the shape of B, ({n}, {n}), for weights of the entries of XXᵀ, got {tuple(A.shape)}; a map "
         "of all of them is a function A(X, Z) = 𝒜(XXᵀ)Z"
     )
-
-
-def _weights(A: Matrix) -> QuadraticMap:
-    entries, places = A.entries(), A.places()
-    found = first_entry(entries < 0)
-    if found is not None:
-        i, j = found if places is None else (int(ends[found[0]]) for ends in places)
-        raise ValueError(f"A[{i}, {j}] = {float(entries[found])} is negative: F would not be convex, nor bounded below")
-    return Weights(A)

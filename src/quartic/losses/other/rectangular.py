@@ -74,12 +74,10 @@ def Rectangular(A: Any, weights: Any = None) -> FullRectangular | MaskedRectangu
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic import Problem, minimize
-    >>> from quartic.losses import Rectangular
-    >>> from quartic.penalties import Nonnegative
+    >>> from quartic import Problem, losses, minimize, penalties
     >>> A = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0]])
-    >>> loss = Rectangular(A)
-    >>> result = minimize(Problem(loss, Nonnegative()), rank=1, tol=1e-9, random_state=0)
+    >>> loss = losses.Rectangular(A)
+    >>> result = minimize(Problem(loss, penalties.Nonnegative()), rank=1, tol=1e-9, random_state=0)
     >>> U, V = loss.factors(result.X)
     >>> bool(np.allclose(U @ V.T, A, atol=1e-6))
     True

@@ -62,7 +62,7 @@ class DistanceConstants(PairLoss):
 
     @property
     def gradient_scale(self) -> float:
-        """What multiplies eps·‖X‖ in the gradient's round-off: the largest row of the Laplacian, thrice."""
+        """What multiplies eps·‖X‖ in the gradient's round-off: the largest degree, four times."""
         return 4 * self._largest_degree
 
     @cached_property
@@ -213,10 +213,8 @@ class BoundedDistances(DistanceConstants):
         The pairs (i, j), i ≠ j.
     lower, upper : array (m,)
         Bounds on the *squared* distances; ``upper`` may be infinite.
-    n_points : int, optional
-        The number of points; the largest index + 1 when left out.
-    weights : array (m,), optional
-        Nonnegative weights; 1 when left out.
+    n_points, weights : optional
+        As in `Distances`.
 
     Notes
     -----
@@ -281,10 +279,8 @@ class RawStress(BoundedDistances):
         The known distances; lower bounds of them where ``upper`` is given.
     upper : array (m,), optional
         Upper bounds; ``distances`` when left out.
-    n_points : int, optional
-        The number of points; the largest index + 1 when left out.
-    weights : array (m,), optional
-        Nonnegative weights; 1 when left out.
+    n_points, weights : optional
+        As in `Distances`.
 
     Examples
     --------

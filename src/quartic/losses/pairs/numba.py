@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from quartic.arrays import Array
+from quartic.arrays.threads import spread
 from quartic.compiled.flags import FLAGS, INNER, njit
 from quartic.compiled.vectors import add_square, dot, lanes_for, load, nothing, prefetch, store, where_squared
 from quartic.losses.pairs.pairs import (
@@ -54,6 +55,8 @@ _NEAR = 400_000
 _AHEAD = np.uint64(16)
 # Bytes in a cache line.
 _LINE = 64
+# What a pair costs, in multiplications.
+_COST = 10.0
 
 
 def run(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Array | None, B: Array | None) -> tuple[float, ...]:
@@ -123,7 +126,12 @@ def _over_pairs(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Any = N
             collect(parts, chunks.bounds, places_of_blocks(span, rank), B)
 
     data = data_of(pairs)
-    chunks.each(work)
+
+    def some(first: int, last: int) -> None:
+        for k in range(first, last):
+            work(k)
+
+    spread(some, len(chunks), _COST * len(pairs))
     if kept is not None:
         take_out(parts)
         chunks.leave_room(kept)

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array, float_type, inner, namespace, space_of, to_host, total
-from quartic.arrays.threads import spread
 from quartic.core.units import exponent, shifted
 from quartic.losses.factor.spectrum import collatz_wielandt
 
@@ -29,8 +28,6 @@ _WEDGES = 64
 
 # At least so many pairs in a chunk of rows, so many for each row of the result it fills, and at most so many chunks.
 _PAIRS_IN_A_CHUNK, _PAIRS_FOR_A_ROW, _MOST_CHUNKS = 32768, 16, 8
-# What a pair costs, in multiplications.
-_COST = 10.0
 # Products of gradients that are made at a time, where row blocks are.
 _ENTRIES_AT_ONCE = 1 << 22
 
@@ -354,25 +351,12 @@ class RowChunks:
         most = max(1, min(_MOST_CHUNKS, m // _PAIRS_IN_A_CHUNK, m // max(1, _PAIRS_FOR_A_ROW * n)))
         n_chunks = 1 << (most.bit_length() - 1)  # a power of two: equal shares for two threads, for four …
         inner = np.searchsorted(start, [m * k / n_chunks for k in range(1, n_chunks)])
-        self.start = start
         #: chunk k has the rows ``bounds[k]`` to ``bounds[k + 1]`` − 1
         self.bounds = np.array([0, *inner, n])
         self._rooms: list[Array] = []
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
-
-    def each(self, work: Callable[[int], None]) -> None:
-        """Call ``work(k)`` for each chunk k, by several threads if it pays."""
-        if len(self) == 1:
-            work(0)
-            return
-
-        def some(first: int, last: int) -> None:
-            for k in range(first, last):
-                work(k)
-
-        spread(some, len(self), _COST * float(self.start[-1]))
 
     def take_room(self, size: int) -> Array:
         """Return an array of so many float64, which no other pass has, and which begins at a cache line."""
