@@ -348,7 +348,10 @@ def test_closed_streams_are_for_nobody(club, tmp_path):
     assert "34 nodes in 2 clusters" in (tmp_path / "said").read_text()
     command = f"{shlex.quote(sys.executable)} -m quartic cluster - -k 2 <&-"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (2, "quartic cluster: stdin: the file is empty\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "quartic cluster: stdin: no input; pipe a file into the command, or name a file\n",
+    )
 
 
 def test_empty_clusters_are_said(tmp_path):
