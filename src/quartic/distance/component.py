@@ -138,7 +138,8 @@ class Component(Measurements):
         met, and the others by no more than noise misses.
         """
         errors, size = np.abs(self.that_count(errors)), max(self.size, _TINY)
-        missed = np.flatnonzero(errors)
+        # of bounds most are kept, and say nothing of the others; a distance that is met to the last digit does
+        missed = np.flatnonzero(errors if self.bounded else self.counts)
         some, found = missed[:: max(1, len(missed) // _SAMPLE)], missed
         if self.noise is not None:
             found = missed[errors[missed] > OUTLIER * self.noise]

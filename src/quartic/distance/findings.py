@@ -86,8 +86,8 @@ _SLACK = 1e-6
 _TRIANGLES = 200_000
 # Points are flat where the distances are met to this share of their size without a direction.
 _FLAT = 1e-6
-# A fit is far better where distances are missed by this much less, in squares, and hardly by chance: without anchors, and
-# in one dimension more, which takes its share of any noise.
+# A fit is far better where distances are missed by this much less, in squares, and hardly by chance: without anchors,
+# and in one dimension more, which takes its share of any noise.
 _WORSE, _LACKING, _BY_CHANCE = 2.0, 1.4, 1e-6
 # A direction in which points extend by this share of the distances is needed, unless the misfit is of its square.
 _THICK = 0.1

@@ -9,7 +9,7 @@ import numpy as np
 from quartic.arrays import Array
 from quartic.core.problem import Problem
 from quartic.distance.component import Component, add_anchor_pairs
-from quartic.distance.graph import Mask, is_local, mask_of
+from quartic.distance.graph import Indices, Mask, is_local, mask_of
 from quartic.distance.moves import fit_places
 from quartic.distance.patches import are_astray, divide
 from quartic.init.distances import shortest_path_start
@@ -18,6 +18,8 @@ from quartic.init.relaxed import robust_start
 # Points of a patch, as a rule; how often all are covered by patches; links that a point has in a patch beside those
 # that hold it.
 _SIZE, _LOOKS, _SPARE = 40, 3, 2
+# Points are placed from anchors on if that places so many of them.
+_ENOUGH = 0.9
 # A fit with more outliers than this has not understood the data, and says nothing.
 _MOST = 0.4
 # Starts where the graph is looked at as a whole, and rounds in which points are placed anew.
@@ -33,8 +35,9 @@ def find_gross_errors(component: Component, rank: int, generator: np.random.Gene
 
     Where near points are linked, small patches of the graph are fitted one by one with falling weights
     (`quartic.init.robust_start`), and a distance is wrong that most of the patches that hold it leave out: a patch has
-    few local minima. Other graphs have no patches, and are fitted as a whole. Pairs with room between their bounds,
-    and the places of anchors, are taken for correct.
+    few local minima. Other graphs have no patches, and are fitted as a whole; or points are placed one by one, from
+    anchors on, where there are enough of these. Pairs with room between their bounds, and the places of anchors, are
+    taken for correct.
     """
     n, wrong = component.n_points, np.zeros(len(component.pairs), dtype=bool)
     among = mask_of(component.anchors, n)[component.pairs].all(axis=1)
@@ -42,6 +45,10 @@ def find_gross_errors(component: Component, rank: int, generator: np.random.Gene
     if len(exact) == 0:
         return wrong
     known = component.with_pairs(exact, np.arange(n), n)
+    X, placed = _place_from_anchors(known, component.anchors, component.places, rank, generator)
+    if placed.mean() > _ENOUGH:
+        wrong[exact] = known.outliers(np.where(placed[known.pairs].all(axis=1), known.errors(X), 0.0))
+        return wrong
     if is_local(known.adjacency, generator):
         wrong[exact] = _judge_in_patches(known, rank, generator)
         return wrong
@@ -51,6 +58,18 @@ def find_gross_errors(component: Component, rank: int, generator: np.random.Gene
     if outlying.mean() <= _MOST:
         wrong[exact] = outlying
     return wrong
+
+
+def _place_from_anchors(
+    component: Component, anchors: Indices, places: Array, rank: int, generator: np.random.Generator
+) -> tuple[Array, Mask]:
+    """Return points placed from their distances to anchors and to points placed before, and the mask of them."""
+    X, placed = np.zeros((component.n_points, rank)), mask_of(anchors, component.n_points)
+    if len(anchors) > rank:
+        X[anchors] = places
+        while (more := place_points_anew(component, X, ~placed, generator)).any():
+            placed |= more
+    return X, placed
 
 
 def _judge_in_patches(component: Component, rank: int, generator: np.random.Generator) -> Mask:
@@ -111,5 +130,6 @@ def place_points_anew(component: Component, X: Array, which: Mask, generator: np
         best = int(np.minimum(missed, cut).sum(axis=1).argmin())
         placed[i] = np.count_nonzero(missed[best] < cut) > max(rank + _MORE, len(d) / 2)
         if placed[i]:
-            X[i] = tried[best]
+            fits = missed[best] < cut
+            X[i] = fit_places(tried[best], Y[fits], d[fits], d[fits])[0]
     return placed
