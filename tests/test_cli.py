@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import load_digits, load_iris, load_wine
 
 import quartic
 from command import invoke
@@ -284,13 +285,13 @@ def test_distances_given_as_similarities_cause_a_warning(tmp_path):
 def test_without_k_the_number_is_chosen_and_said(club, tmp_path):
     done = quick("cluster", club, "-o", tmp_path / "out.csv", "--report", tmp_path / "r.html")
     said = re.search(
-        r"(\d+) clusters: chosen from 2 to 10 by the random graph model that fits best, .*? \((.*?)\)", done.stderr
+        r"(\d+) clusters: chosen from 2 to 10 by the likelier of two random graph models, .*? \((.*?)\)", done.stderr
     )
     votes = [int(vote) for vote in re.findall(r"\d+", said[2])]
     assert int(said[1]) in votes
     assert len({row["cluster"] for row in rows_of((tmp_path / "out.csv").read_text())}) == int(said[1])
     assert (
-        "the random graph model that fits best, or by the eigenvalues if these show more clusters"
+        "the likelier of two random graph models, or by the eigengap if that is larger"
         in (tmp_path / "r.html").read_text()
     )
     facts = json.loads(quick("cluster", club, "--json").stdout)
@@ -335,6 +336,32 @@ def test_the_similarity_of_features_is_said(tmp_path):
     facts = json.loads(quick("cluster", tmp_path / "x.csv", "-k", 2, "--json", "--affinity", "cosine").stdout)
     assert facts["affinity"] == "cosine"
     assert facts["guess"].endswith("similarity: cosine")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="streams are closed by a shell of POSIX")
+def test_closed_streams_are_for_nobody(club, tmp_path):
+    command = f"{shlex.quote(sys.executable)} -m quartic cluster {shlex.quote(str(club))} -k 2"
+    for closed in (">&-", "2>&-", f">&- 2>{tmp_path / 'said'}"):
+        done = subprocess.run(f"{command} {closed}", shell=True, capture_output=True, text=True, check=True)
+        assert (done.stdout == "") == closed.startswith(">")
+        assert "34 nodes" not in done.stdout
+    assert "34 nodes in 2 clusters" in (tmp_path / "said").read_text()
+    command = f"{shlex.quote(sys.executable)} -m quartic cluster - -k 2 <&-"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "quartic cluster: stdin: no input; pipe a file into the command, or name a file\n",
+    )
+
+
+def test_empty_clusters_are_said(tmp_path):
+    (tmp_path / "in.csv").write_text("ann,bob\nann,cid\nbob,cid\ncid,dan\ndan,eve\ndan,fay\neve,fay\n")
+    said = quick("cluster", tmp_path / "in.csv", "-k", 6).stderr
+    assert "6 nodes in 6 clusters of 3, 3, 0, 0, 0, 0. " in said
+    assert "4 of the clusters are empty: 2 would do." in said
+    (tmp_path / "one.csv").write_text("source,target\na,b\n")
+    assert "1 of the clusters is empty: 1 would do." in quick("cluster", tmp_path / "one.csv", "-k", 2).stderr
+    assert " empty" not in quick("cluster", tmp_path / "in.csv", "-k", 2).stderr
 
 
 def test_cluster_from_and_to_a_pipe(club):
@@ -486,6 +513,23 @@ def test_locate_says_what_too_few_anchors_leave_open(tmp_path):
     assert "anchor" not in quick("locate", "-", "-d", 2, given=pairs).stderr
 
 
+@pytest.mark.parametrize("kind", ["pdb", "cif"])
+@pytest.mark.parametrize("called", ["{}", "Insel {}", "ALA{}:CA"])
+def test_locate_aligns_to_atoms_it_wrote(tmp_path, kind, called):
+    X = np.random.default_rng(0).normal(size=(6, 3))
+    name = [called.format(k) for k in range(1, 7)]
+    pairs = [f"{name[i]},{name[j]},{np.linalg.norm(X[i] - X[j])}" for i in range(6) for j in range(i)]
+    (tmp_path / "in.csv").write_text("i,j,d\n" + "\n".join(pairs))
+    quick("locate", tmp_path / "in.csv", "-o", tmp_path / f"m.{kind}")
+    again = ("locate", tmp_path / "in.csv", "--align", tmp_path / f"m.{kind}", "--seed", 3)
+    quick(*again, "-o", tmp_path / f"n.{kind}")
+    first, second = (quartic.io.read_anchors(tmp_path / f"{file}.{kind}", sorted(name), 3) for file in "mn")
+    np.testing.assert_allclose(list(first.values()), list(second.values()), atol=2e-3)  # PDB has three decimals
+    (tmp_path / "few.csv").write_text("i,j,d\n" + "\n".join(pairs[:6]))
+    fault = quick("locate", tmp_path / "few.csv", "-d", 2, *again[2:], code=2).stderr
+    assert f"m.{kind}: 6 atoms for 4 points; atoms are taken in the order of the points" in fault
+
+
 def test_locate_with_anchors_noise_and_names(tmp_path):
     places = {"north": (0.0, 1.0), "east": (1.0, 0.0), "south": (0.0, -1.0), "here": (0.2, 0.1)}
     names = list(places)
@@ -512,7 +556,7 @@ def test_locate_with_anchors_noise_and_names(tmp_path):
 def test_locate_warns_of_points_by_their_names(tmp_path):
     square = "door,desk,3\ndoor,lamp,5\ndoor,sofa,4\ndesk,lamp,4\ndesk,sofa,5\nlamp,sofa,3\n"
     done = quick("locate", "-", "-d", 2, given=f"i,j,d\n{square}sofa,cat,1\n")
-    assert "1 point has fewer than 3 distances: cat." in done.stderr
+    assert "1 point has fewer than 3 distances: point cat." in done.stderr
     assert "counted from 0" not in done.stderr
 
 
@@ -538,14 +582,14 @@ def test_warnings_of_locate_name_points_as_the_file_does(tmp_path):
     said = quick("locate", tmp_path / "d.csv", "-d", 2, "--json", "-o", tmp_path / "p.csv")
     facts = json.loads(said.stdout)
     text = " ".join(facts["warnings"])
-    assert re.search(r"2 points have fewer than 3 distances: eve, n_init\.", text)
+    assert re.search(r"2 points have fewer than 3 distances: points eve, n_init\.", text)
     assert re.search(r"triangle inequality, \(ann, bob, (cid|dee)\) the most", text)
     assert "--weights noise" in text
     assert "counted from 0" not in text
     # numbers stay numbers where the file has no names
     (tmp_path / "n.csv").write_text("0,1,1\n1,2,1\n0,2,1\n2,3,1\n")
     text = " ".join(json.loads(quick("locate", tmp_path / "n.csv", "-d", 2, "--json").stdout)["warnings"])
-    assert "fewer than 3 distances: 3." in text
+    assert "fewer than 3 distances: point 3." in text
 
 
 # -- Ctrl-C -----------------------------------------------------------------------------------------------------------
@@ -735,11 +779,43 @@ def test_groups_in_different_units_are_found_without_their_number(people, tmp_pa
     done = quick("cluster", people, "--json", "-o", tmp_path / "out.csv")
     facts = json.loads(done.stdout)
     assert (facts["n_clusters"], facts["sizes"], facts["scaled"]) == (3, [20, 20, 20], True)
-    assert "columns scaled to variance 1, since spreads differ up to " in done.stderr
+    assert "columns scaled to variance 1, since their ranges differ up to " in done.stderr
     assert "3 clusters: the graph of nearest neighbours has 3 separate components" in done.stderr
     kept = quick("cluster", people, "--scale", "none", "-k", 3, "--json", "-o", tmp_path / "out.csv")
     assert not json.loads(kept.stdout)["scaled"]
     assert "scaled" not in kept.stderr
+    assert "; columns kept as they are" in kept.stderr
+
+
+def _visitors():
+    """Money and a count: two groups that differ in the count alone."""
+    rng = np.random.default_rng(0)
+    money = np.exp(rng.normal(5.5, 1.3, 200)).round(2)
+    return np.c_[money, rng.normal([3, 20], 1.5, (100, 2)).ravel().astype(int)], np.arange(200) % 2
+
+
+def _rare_marks():
+    """Marks for yes and no, one of them for a single row of two thousand, so that its standard deviation is small."""
+    y = np.arange(2000) % 2
+    return np.c_[y == 0, y == 1, np.arange(2000) == 7, (np.arange(2000) // 2) % 2].astype(float), y
+
+
+@pytest.mark.parametrize(
+    ("table", "said", "right"),
+    [
+        (_visitors, "columns scaled to variance 1, since their ranges differ up to 130 times", 0.98),
+        (_rare_marks, "columns kept as they are: their ranges differ up to 1 times (--scale standard", 0.0),
+        (load_wine, "columns scaled to variance 1, since their ranges differ up to 2,600 times", 0.97),
+        (load_iris, "columns kept as they are: their ranges differ up to 2.5 times (--scale standard", 0.9),
+        (load_digits, "columns kept as they are: their ranges differ up to 16 times (--scale standard", 0.8),
+    ],
+)
+def test_columns_are_scaled_where_their_ranges_tell_other_units(table, said, right, tmp_path):
+    X, y = table() if table in (_visitors, _rare_marks) else table(return_X_y=True)
+    np.savetxt(tmp_path / "in.csv", X, "%g", ",", header=",".join(f"x{k}" for k in range(X.shape[1])), comments="")
+    given = ("--as", "features", "-k", len(np.unique(y)), "-o", tmp_path / "out.npy")
+    assert said in quick("cluster", tmp_path / "in.csv", *given).stderr
+    assert clustering_accuracy(y, np.load(tmp_path / "out.npy")) >= right
 
 
 def test_code_of_scaled_features_runs(people, tmp_path, monkeypatch, capsys):

@@ -574,7 +574,7 @@ def test_faults_are_told_by_name():
         DistanceCompletion(2).fit_pairs(np.array([("a", "b"), ("b", 7)], dtype=object), [1.0, 1.0])
     with pytest.raises(ValueError, match=r"given twice and differs.*0 is a, 1 is b"):
         DistanceCompletion(2).fit_pairs([*triangle, ("b", "a")], [*d, 2.0])
-    with pytest.warns(UndeterminedWarning, match="fewer than 3 distances: {tail}"):
+    with pytest.warns(UndeterminedWarning, match="fewer than 3 distances: point {tail}"):
         DistanceCompletion(2, random_state=0).fit_pairs([*triangle, ("c", "{tail}")], [*d, 1.0])
 
 

@@ -265,14 +265,14 @@ def test_clusters_of_the_report_are_those_of_the_labels():
     assert (labels != shares.argmax(axis=1)).sum() > 5
     section = cluster_section(model, title="clusters")
     own = shares[np.arange(400), labels]
-    assert f"belongs to its cluster by {100 * own.mean():.0f} %; {(own < 0.6).sum()} lie" in section.answer
+    assert f"Mean membership {own.mean():.2f}, {(own < 0.6).sum()} ambiguous" in section.answer
     drawn = {trace.name: trace.hovertext for trace in section.parts[0][0].data if trace.name not in (None, "links")}
     for k in range(4):
         assert [said.split("<br>")[0] for said in drawn[str(k)]] == [str(i) for i in np.flatnonzero(labels == k)]
     chart, words = section.parts[2]
     order = [int(said.split(":")[0]) for said in chart.data[0].hovertext[0]]
     assert (np.diff(labels[order]) >= 0).all()
-    assert f"; {(own < 0.6).sum()} lie between clusters" in words
+    assert f", {(own < 0.6).sum()} ambiguous nodes (below 0.6)." in words
     np.testing.assert_array_equal(model.plot_memberships().images[0].get_array(), shares[np.lexsort((-own, labels))].T)
 
 

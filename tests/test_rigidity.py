@@ -382,7 +382,7 @@ def test_summary_counts_everything():
     text = result.summary(max_listed=2)
     assert text.startswith("6 of 12 points are determined")
     assert "1 has no distance at all: 11." in text
-    assert "5 points have fewer than 3 distances: 6, 7, ..." in text
+    assert "5 points have fewer than 3 distances: points 6, 7, ..." in text
     assert "3 components have no distance between them (sizes 8, 3, ...)" in text
     assert result.too_few.tolist() == [6, 7, 8, 9, 10, 11]
     assert result.isolated.tolist() == [11]

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -80,4 +81,9 @@ def test_infeasible_is_no_success(tmp_path):
     path.write_text("1\n1\n2\n-1.0\n0 1 1 1 1.0\n1 1 1 1 1.0\n1 1 2 2 1.0\n")
     found = invoke("sdp", str(path), "--json")
     assert found.exit_code == 1
-    assert json.loads(found.stdout)["status"] == "infeasible"
+    facts = json.loads(found.stdout)
+    assert (facts["status"], facts["primal"], facts["dual"], facts["gap"]) == ("infeasible", None, None, None)
+    words = invoke("sdp", str(path))
+    assert words.stdout.startswith("status                 infeasible: multipliers y")
+    assert not re.search("^(value|bound|gap) ", words.stdout, re.MULTILINE)
+    assert ": 1 constraint, blocks 2" in words.stderr

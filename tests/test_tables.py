@@ -220,6 +220,22 @@ def test_groups_of_digits_may_stand_apart_by_spaces(file):
     assert [A[0, 1], A[1, 2], A[0, 2]] == [1234.5, 2000.0, 1000000.25]
 
 
+def test_chosen_columns_leave_features_features(file):
+    rows = "".join(f"K{k};{100 + k / 8};{k % 7};{20 + k % 50};Ort {k % 3}\n".replace(".", ",") for k in range(60))
+    path = file("Kunde;Umsatz;Besuche;Alter;Ort\n" + rows)
+    for columns in (["Umsatz", "Besuche", "Alter"], ["Umsatz"], ["Alter"], ["Kunde", "Umsatz"], ["Besuche", "Umsatz"]):
+        found = io.read_similarity(path, columns=columns)
+        assert isinstance(found, io.FeatureTable)
+        assert found.columns == tuple(name for name in columns if name != "Kunde")
+    with pytest.raises(io.FileFormatError, match="'Besuche' and column 'Alter' of a table of features: the ends"):
+        io.read_similarity(path, columns=["Besuche", "Alter"])
+    assert isinstance(io.read_similarity(path, "graph", columns=["Besuche", "Alter"], repeats="sum"), io.GraphTable)
+    assert isinstance(io.read_similarity(path, columns=["Kunde", "Ort"]), io.GraphTable)
+    np.save(path.with_suffix(".npy"), np.eye(3))
+    with pytest.raises(io.FileFormatError, match="leave --columns out"):
+        io.read_similarity(path.with_suffix(".npy"), columns=["1", "2"])
+
+
 @pytest.mark.parametrize("short", [0, 1 << 18])
 def test_a_name_may_look_like_a_missing_number(file, monkeypatch, short):
     """NA is Namibia; in a column of numbers it is none."""
@@ -290,7 +306,7 @@ def test_a_column_of_remarks_that_is_nearly_empty_is_text(file):
     rows = "".join(f"flat {k};{40 + k},5;{'nice' if k == 3 else ''}\n" for k in range(9))
     found = io.read_similarity(file(f"sep=;\nname;size (m²);remark\n{rows}".encode("cp1252")))
     assert (found.X.shape, found.columns) == ((9, 1), ("size (m²)",))
-    assert "text left out: column 'remark'" in found.guess
+    assert "non-numeric columns ignored: column 'remark'" in found.guess
 
 
 # -- JSON and Excel ---------------------------------------------------------------------------------------------------
@@ -506,7 +522,7 @@ def test_features_with_names_and_text(file):
     assert isinstance(table, io.FeatureTable)
     assert (table.names, table.columns) == (("r1", "r2", "r3"), ("height", "width"))
     np.testing.assert_array_equal(table.X, [[1, 2], [3, 4], [5, 6]])
-    assert "text left out: column 'colour'" in table.guess
+    assert "non-numeric columns ignored: column 'colour'" in table.guess
 
 
 def test_features_in_many_files(tmp_path):
@@ -605,7 +621,9 @@ def test_the_columns_that_are_features_are_named(file):
 def test_truth_values_are_neither_nodes_nor_names(file):
     found = io.read_similarity(file("id,x,smoker,old\n1,2,TRUE,FALSE\n2,3,FALSE,FALSE\n3,1,TRUE,TRUE\n"))
     assert isinstance(found, io.FeatureTable)
-    assert "text left out: column 'smoker' (TRUE is text: write plain numbers), column 'old'" in found.guess
+    assert (
+        "non-numeric columns ignored: column 'smoker' (TRUE is text: write plain numbers), column 'old'" in found.guess
+    )
 
 
 def test_a_json_object_on_each_line(file):
@@ -620,7 +638,10 @@ def test_the_only_numbers_have_a_sign(file):
 
 def test_columns_of_text_that_are_numbers_with_a_sign_say_how_to_be_used(file):
     found = io.read_similarity(file("name;price;n\na;9,99 €;2\nb;19,99 €;3\nc;1.200,00 €;9\n"))
-    assert "names from column 'name'; text left out: column 'price' (9,99 € is text: write plain" in found.guess
+    assert (
+        "names from column 'name'; non-numeric columns ignored: column 'price' (9,99 € is text: write plain"
+        in found.guess
+    )
 
 
 def test_messages_stay_short_whatever_is_in_the_file(file):
@@ -834,8 +855,12 @@ def test_anchors(file):
     path = file("point,x,y,determined,standard_error\nb,1,2,true,0.1\na,0,0.5,false,inf\n")
     anchors = io.read_anchors(path, ["a", "b", "c"], 2)
     assert {k: v.tolist() for k, v in anchors.items()} == {1: [1.0, 2.0], 0: [0.0, 0.5]}
-    with pytest.raises(io.FileFormatError, match=r"data.csv:2: the anchor 'b' is in no distance"):
+    with pytest.raises(io.FileFormatError, match=r"data.csv:2: the point 'b' is in no distance"):
         io.read_anchors(path, ["a"], 2)
+    with pytest.raises(
+        io.FileFormatError, match=r"m.xyz: known places are a table, point,x,y\[,z\], or a file .pdb or .cif"
+    ):
+        io.read_anchors(file("x", "m.xyz"), ["a"], 2)
     with pytest.raises(io.FileFormatError, match="2 coordinates where 3 are needed"):
         io.read_anchors(path, ["a", "b"], 3)
     with pytest.raises(io.FileFormatError, match="two places"):
@@ -939,6 +964,22 @@ def test_edge_lists_are_never_taken_for_features_in_silence(file):
     with pytest.raises(io.FileFormatError, match=r"the ends of edges, or features.* --as graph or --as features"):
         io.read_similarity(file(accounts))  # numbers with gaps between them
     assert io.read_similarity(file(accounts), "graph").adjacency.nnz == 2 * len(ends)
+    with pytest.raises(io.FileFormatError, match="the ends of edges, or features"):
+        io.read_similarity(file("age,weight\n1,2\n1,3\n2,3\n3,4\n4,5\n4,6\n5,6\n"))
+    few = "s,t\n1,2\n1,3\n2,3\n3,4\n4,5\n4,6\n5,6\n"
+    for more in ("", "6,5\n5,6\n", "4,4\n", "1,2\n4,4\n"):  # edges that come again, and loops
+        with pytest.raises(io.FileFormatError, match=r"the ends of edges, or features.* --as graph or --as features"):
+            io.read_similarity(file(few + more))
+    many = "\n".join(f"{i},{j}" for i, j in np.random.default_rng(0).integers(0, 300, (4000, 2)))
+    with pytest.raises(io.FileFormatError, match=r"the ends of edges, or features.* --as graph or --as features"):
+        io.read_similarity(file(f"s,t\n{many}"))
+    friends = "101,202,1\n101,303,1\n202,303,1\n303,404,2\n404,505,1\n404,606,1\n505,606,1\n505,606,1\n"
+    found = io.read_similarity(file(f"user,friend,weight\n{friends}"))
+    assert (found.adjacency.nnz, "weights in column 'weight'); 1 repeated edge" in found.guess) == (14, True)
+    sizes = np.random.default_rng(0).integers(80, 120, (60, 3))
+    people = "waist,hip,weight\n" + "\n".join(",".join(map(str, row)) for row in sizes)
+    with pytest.raises(io.FileFormatError, match="the ends of edges, or features"):
+        io.read_similarity(file(people))  # they weigh more than edges do
     maths = [88, 45, 50, 54, 50, 88, 92, 74, 42, 45, 59, 65, 77, 68, 55, 49, 81, 84, 41, 46]
     reading = [67, 63, 93, 71, 65, 65, 79, 75, 50, 84, 85, 97, 87, 57, 59, 78, 79, 81, 92, 57]  # a third is in both
     marks = "maths,reading\n" + "".join(f"{one},{two}\n" for one, two in zip(maths, reading, strict=True))
@@ -1039,7 +1080,7 @@ def test_numbers_as_they_are_set_in_type(file):
     found = io.read_similarity(file("name\ta\tb\nx\t1,500\t2\ny\t3,100\t4\nz\t5,000\t7\n"))
     assert "decimal commas: 1,500 is 1.5" in found.guess
     found = io.read_similarity(file("name;a;b\nx;1,5;2.5\ny;3,1;4.25\nz;5,0;7.5\n"))
-    assert "text left out: column 'a' (1,5 is text: write plain numbers)" in found.guess
+    assert "non-numeric columns ignored: column 'a' (1,5 is text: write plain numbers)" in found.guess
 
 
 def test_means_below_a_table_are_no_sample(file):
@@ -1131,7 +1172,7 @@ def test_a_matrix_whose_rows_are_counted(file, first):
 def test_numbers_with_decimal_commas_are_no_nodes(file):
     table = file("Name;Größe;x\na;1,5;-0,13\nb;2,5;0,7\nc;9,25;3,0\n")
     with pytest.raises(io.FileFormatError, match=r"csv:2: 1,5 in column 'Größe' is no node; use a whole number"):
-        io.read_similarity(table, columns=["Größe", "x"])
+        io.read_graph(table, columns=["Größe", "x"])
     graph = io.read_graph(file("von;nach;Gewicht\n1,0;2,0;0,5\n2,0;3,0;1,5\n"))
     assert graph.names == ("1", "2", "3")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import logging
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -67,8 +68,9 @@ def _columns(more: str = "") -> Option:
     return _option("--columns", metavar="A,B[,C]", help=words)
 
 
-def _tolerance(default: float) -> Option:
+def _tolerance(default: float, more: str = "") -> Option:
     words = "accuracy: stop when the gradient has shrunk to TOL times its norm at a random start; smaller is slower"
+    words += more
     return _option("--tol", type=_number(0, float), default=default, help=words)
 
 
@@ -86,11 +88,11 @@ _CLUSTER = (
     _option("--normalize", choices=("auto", "none", "symmetric", "regularized", "walks"), default="auto",
             help="for graphs: how edge weights are normalised first"),
     _option("--scale", choices=("auto", "none", "standard"), default="auto",
-            help="for features: scale columns to variance 1; auto: if units differ"),
+            help="for features: scale columns to variance 1; auto: if ranges differ 20 times"),
     _option("--repeats", choices=("sum", "mean", "last"), help="how to combine edges that are listed more than once"),
     _option("--scheduler", metavar="ADDRESS", help="use this Dask cluster, such as tcp://10.0.0.1:8786"),
     _option("--workers", metavar="N", type=_number(1), help="start a local Dask cluster of N processes and use it"),
-    _columns("; with --as features, the columns that are features"), _tolerance(1e-3), *_FITS,
+    _columns("; of features, the columns that count"), _tolerance(1e-3), *_FITS,
 )  # fmt: skip
 _LOCATE = (
     _option("input", metavar="INPUT",
@@ -98,14 +100,14 @@ _LOCATE = (
             "standard input"),
     _option("--dimension", "-d", type=_number(1), default=3, help="dimension of the space"),
     _option("--anchors", metavar="FILE", help="points with known positions: .csv point,x,y[,z]"),
-    _option("--align", metavar="FILE", help="points (point,x,y[,z]) to which the result is aligned"),
+    _option("--align", metavar="FILE", help="points (point,x,y[,z], or .pdb) to which the result is aligned"),
     _option("--weights", choices=("noise",), help="noise: for errors proportional to the distance"),
     _option("--noise", type=_number(0, float, above=True),
             help="standard deviation of the distances; adds a column standard_error"),
     _option("--refine", choices=("stress",), help="stress: finish by minimising errors in the distances themselves"),
     _flag("--robust", help="leave out distances that contradict the others, and list them"),
     _option("--repeats", choices=("mean", "last"), help="how to combine distances that are listed more than once"),
-    _columns(), _tolerance(1e-8), *_FITS,
+    _columns(), _tolerance(1e-8, "; where distances are nearly met, a last run goes on to TOL/1e5"), *_FITS,
 )  # fmt: skip
 _SDP = (
     _option("input", metavar="FILE.dat-s", help="a semidefinite programme in SDPA sparse format, plain or .gz; - is "
@@ -258,6 +260,9 @@ def make_parser() -> Parser:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Run the command line: the words of this process, or those given."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by the shell, as by >&-: nothing comes, and what goes is for nobody
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
     _say_when_compiling()
     try:
         options, unknown = make_parser().parse_known_args(words)

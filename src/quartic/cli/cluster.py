@@ -23,8 +23,20 @@ from quartic.io.graphs import negative_weights, seem_distances
 
 OUTPUTS = (".csv", ".tsv", ".npy", ".npz")
 _MOST_CLUSTERS = 10  # tried if the number is not given
-# Few columns whose spreads differ by so much are quantities in different units, and one of them would decide alone.
+# Few columns whose ranges differ by so much are quantities in different units, and one of them would decide alone.
 _FEW_COLUMNS, _OTHER_UNITS = 50, 20.0
+
+# What `select_rank` asks, and what is factorised, in the field's words.
+_CRITERIA = {
+    "eigengap": "eigengap",
+    "blocks": "degree-corrected stochastic block model",
+    "communities": "planted partition",
+}
+_NORMALIZED = {
+    "symmetric": "weights over the square roots of both degrees",
+    "regularized": "weights over the square roots of both degrees plus the mean degree",
+    "walks": "random-walk similarity (NetMF)",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,34 +125,33 @@ def _read(options: Options) -> _Job:
         raise ValueError(f"--repeats is for graphs, {options.source} was read as features; leave it out")
     affinity = options.affinity or ("cosine" if sp.issparse(table.X) else "self_tuning")
     settings = {"affinity": affinity, "n_neighbors": _neighbors(options.neighbors), **settings}
-    guess += f"; similarity: {affinity}" + ("" if options.affinity else " (--affinity chooses)")
-    X, said = _scale(table, options.scale, affinity)
-    return _Job(table, X, settings, guess + said, options.n_clusters or 2)
+    X, scaled = _scale(table, options.scale, affinity)
+    guess += f"{scaled}; similarity: {affinity}" + ("" if options.affinity else " (--affinity chooses)")
+    return _Job(table, X, settings, guess, options.n_clusters or 2)
 
 
 def _scale(table: FeatureTable, how: str, affinity: str) -> tuple[Any, str]:
-    """Return features with mean 0 and variance 1, where that is asked for or the columns are in different units."""
+    """Return features with mean 0 and variance 1, where that is asked for or the columns are in different units.
+
+    Ranges tell units, since columns of one unit, such as pixels, shares and marks for yes and no, share a range however
+    rarely they differ from 0, which makes their standard deviations small.
+    """
     X = table.X
     if sp.issparse(X):
         if how == "standard":
             raise ValueError("--scale standard would fill a sparse matrix; leave it out")
-        return X, ""
-    mean, spread = X.mean(axis=0), X.std(axis=0)
-    varied = spread > 1e-12 * np.abs(mean)
-    # within groups, however far these lie apart: the shortest interval that holds a tenth of the values
-    ordered, some = np.sort(X, axis=0), max(2, len(X) // 10)
-    within = (ordered[some - 1 :] - ordered[: len(X) - some + 1]).min(axis=0)[varied]
-    within = np.where(within > 0, within, 0.25 * spread[varied])  # what it is of a normal distribution
-    ratio = float(within.max() / within.min()) if len(within) else 1.0
+        return X, "; columns kept as they are"
+    varied = np.ptp(X, axis=0) > 1e-12 * np.abs(X).max(axis=0)
+    ranges = np.ptp(X[:, varied], axis=0)
+    ratio = float(ranges.max() / ranges.min()) if varied.any() else 1.0
+    differ = f"their ranges differ up to {float(f'{ratio:.2g}'):,g} times"
     units = affinity == "self_tuning" and ratio > _OTHER_UNITS and X.shape[1] <= _FEW_COLUMNS
-    if how == "none" or (how == "auto" and not units):
-        return X, ""
-    why = (
-        f", since spreads differ up to {float(f'{ratio:.2g}'):,g} times (--scale none keeps them)"
-        if how == "auto"
-        else ""
-    )
-    return (X - mean) / np.where(varied, spread, 1.0), f"; columns scaled to variance 1{why}"
+    if how == "auto" and not units:
+        return X, f"; columns kept as they are: {differ} (--scale standard makes variances 1)"
+    if how == "none":
+        return X, "; columns kept as they are"
+    why = f", since {differ} (--scale none keeps them)" if how == "auto" else ""
+    return (X - X.mean(axis=0)) / np.where(varied, X.std(axis=0), 1.0), f"; columns scaled to variance 1{why}"
 
 
 def _kind(options: Options) -> str | None:
@@ -166,11 +177,11 @@ def _choose(options: Options, job: _Job) -> _Job:
             why = f"the graph of nearest neighbours has {n_groups} separate components"
             return replace(job, n_clusters=n_groups, votes={"groups": n_groups}, why=why)
     found = select_rank(M, range(2, last + 1), n_runs=5, solver=options.solver, random_state=options.seed)
-    votes = ", ".join(f"{name.replace('_', '-')} {vote}" for name, vote in found.votes.items())
+    votes = ", ".join(f"{_CRITERIA[name]} {vote}" for name, vote in found.votes.items())
     by = (
         "the largest gap between eigenvalues of the neighbour graph"
         if found.neighbors
-        else "the random graph model that fits best, or by the eigenvalues if these show more clusters"
+        else "the likelier of two random graph models, or by the eigengap if that is larger"
     )
     if found.best not in ([found.votes["eigengap"]] if found.neighbors else found.votes.values()):
         by = "the number of separate components, of which there are more"
@@ -214,7 +225,7 @@ def _describe(table: GraphTable | FeatureTable, model: Any) -> str:
     features = isinstance(table, FeatureTable)
     found = describe_clusters(model.labels_, model.memberships_, "row" if features else "node")
     if model.normalize_ is not None:
-        found += f" Graph normalised: {model.normalize_}."
+        found += f" Graph: {_NORMALIZED[model.normalize_]} (--normalize {model.normalize_})."
     if features and model.n_components > 3 and 3 * np.bincount(model.labels_).max() > len(table.names):
         found += " One cluster has more than a third of all: another --neighbors may split it."
     return found

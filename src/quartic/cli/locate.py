@@ -12,8 +12,8 @@ import numpy as np
 from quartic.cli.fitting import Fit, call_code, fit_code, watched_fit, write_result
 from quartic.cli.terminal import Options
 from quartic.distance.findings import DistanceWarning
-from quartic.io import DistanceTable, FileFormatError, Structure, read_anchors, read_distances, write_pdb, write_xyz
-from quartic.io.distances import axis_names
+from quartic.io import DistanceTable, FileFormatError, read_anchors, read_distances, write_pdb, write_xyz
+from quartic.io.distances import atoms_of_points, axis_names
 
 _ATOMS = (".pdb", ".cif", ".xyz")
 OUTPUTS = (".csv", ".tsv", ".npy", *_ATOMS)
@@ -120,9 +120,7 @@ def _write(path: str, header: list[str], rows: list[list[Any]], X: Any, table: D
         write_result(path, header, rows, X)
         return
     write = write_xyz if path.lower().endswith(".xyz") else write_pdb
-    numbered = all(name.isdigit() for name in table.names)
-    plain = Structure.of(X, names=None if numbered else table.names)
-    write(path, plain if table.atoms is None else table.atoms.at(X))
+    write(path, (table.atoms or atoms_of_points(table.names)).at(X))
 
 
 def _section(options: Options, job: _Job, model: Any, fit: Fit) -> Any:

@@ -11,15 +11,20 @@ from quartic._version import __version__
 from quartic.archives import write_whole
 from quartic.cli.fitting import watching
 from quartic.cli.terminal import Options, command_line, print_json, write
+from quartic.core.result import Status
+from quartic.io.files import count
 from quartic.report import Section, write_page
 from quartic.sdp import SDPResult, read_sdpa, solve_sdp
+
+# Of what has no solution the last iterate is a proof, and its value and bound mean nothing.
+_NO_SOLUTION = (Status.INFEASIBLE, Status.UNBOUNDED)
 
 
 def run(options: Options) -> None:
     """Read, solve, write, say; exit with 1 where there is no solution to the tolerance, with 2 on a faulty file."""
     options.check((".npz",))
     problem = read_sdpa(options.input)
-    options.say(f"{options.input}: {problem.m} constraints, blocks {_shorten(problem.blocks)}")
+    options.say(f"{options.input}: {count(problem.m, 'constraint')}, blocks {_shorten(problem.blocks)}")
     with watching(options) as watcher:
         result = solve_sdp(
             problem, tol=options.tol, rank="auto" if options.rank is None else options.rank, method=options.method,
@@ -47,13 +52,16 @@ def _shorten(blocks: tuple[int, ...]) -> str:
 
 
 def _report(result: SDPResult) -> dict[str, str]:
-    return {
-        "status": result.message,
+    numbers = {
         "value": f"{result.primal:.9e}",
         "bound": f"{result.dual:.9e} ({result.bound_from})",
         "gap": f"{result.gap:.1e}",
         **{name.replace("_", " "): f"{value:.1e}" for name, value in result.errors.items() if name != "gap"},
         "rank": _shorten(tuple(result.rank)),
+    }
+    return {
+        "status": result.message,
+        **({} if result.status in _NO_SOLUTION else numbers),
         "method": f"{result.method}, {result.n_iter} iterations, {result.time:.2f} s",
     }
 
@@ -77,6 +85,8 @@ def _write_report(path: str, name: str, problem: Any, result: SDPResult) -> None
     answer = (
         f"The value is {result.primal:.9g}, the proven bound {result.dual:.9g}: a relative gap of {result.gap:.1e}."
     )
+    if result.status in _NO_SOLUTION:
+        answer = f"There is no solution: {result.message}."
     facts = {"constraints": str(problem.m), "blocks": _shorten(problem.blocks), **_report(result)}
     notes = [] if result.success else [f"{result.message}."]
     section = Section("Semidefinite programme", answer, notes, [(figure, words)], facts, command=command_line())
@@ -84,14 +94,18 @@ def _write_report(path: str, name: str, problem: Any, result: SDPResult) -> None
 
 
 def _facts(options: Options, problem: Any, result: SDPResult) -> dict[str, Any]:
-    plain = ("message", "primal", "dual", "gap", "bound_from", "confidence", "errors", "rank", "method", "n_iter")
+    numbers = ("primal", "dual", "gap", "bound_from", "confidence", "errors", "rank")
+    known = result.status not in _NO_SOLUTION
     return {
         **{name: getattr(options, name) for name in ("command", "input", "output", "report", "seed")},
         "n_constraints": problem.m,
         "blocks": list(problem.blocks),
         "status": str(result.status),
         "converged": result.success,
-        **{name: getattr(result, name) for name in plain},
+        "message": result.message,
+        **{name: getattr(result, name) if known else None for name in numbers},
+        "method": result.method,
+        "n_iter": result.n_iter,
         "seconds": result.time,
         "version": __version__,
     }

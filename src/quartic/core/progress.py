@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_bar(console: Any = None, *, transient: bool = False) -> Iterator[Callable[[Progress], None]]:
-    """Show one run after the other: iteration, objective, stationarity, iterations a second and the time left.
+    """Show one run after the other: iteration, objective, stationarity, the time so far and the time left.
 
     The bar is how far stationarity has come, in powers of ten, from the first iterate to the target.
     """
@@ -21,14 +21,13 @@ def progress_bar(console: Any = None, *, transient: bool = False) -> Iterator[Ca
     from rich.progress import Progress as RichProgress
 
     # the time left: stationarity falls by a steady factor an iteration, more or less
-    columns = BarColumn(bar_width=20), TextColumn("{task.description}"), TimeElapsedColumn(), TimeRemainingColumn()
+    columns = BarColumn(bar_width=8), TextColumn("{task.description}"), TimeElapsedColumn(), TimeRemainingColumn()
     with RichProgress(*columns, console=console, transient=transient) as bar:
         task, run = bar.add_task("starting", total=1.0), _Run()
 
         def show(progress: Progress) -> None:
             run.see(progress)
-            here = f"iteration {progress.n_iter}  objective {progress.objective:.6e}"
-            words = f"{here} stationarity {progress.stationarity:.2e} {run.rate}"
+            words = f"{progress.n_iter}: objective {progress.objective:.3e}, stationarity {progress.stationarity:.1e}"
             bar.update(task, completed=run.done, description=words)
 
         yield show
@@ -38,18 +37,14 @@ class _Run:
     """How far the run under way has come."""
 
     def __init__(self) -> None:
-        self.first, self.n_iter, self.began = math.nan, 0, 0.0
-        self.done, self.rate = 0.0, ""
+        self.first, self.n_iter, self.done = math.nan, 0, 0.0
 
     def see(self, progress: Progress) -> None:
         """Take note of an iterate; a smaller number of iterations than before belongs to the next run."""
         if progress.n_iter <= self.n_iter or math.isnan(self.first):
-            self.first, self.began = progress.stationarity, progress.time
-            self.rate = ""
+            self.first = progress.stationarity
         self.n_iter = progress.n_iter
         first, target, now = self.first, progress.target, progress.stationarity
         way = math.log(first / target) if 0 < target < first else math.inf
         gone = math.log(first / now) if 0 < now < first else 0.0
         self.done = min(1.0, gone / way)
-        if progress.time - self.began > 0.5:
-            self.rate = f"{self.n_iter / progress.time:.3g}/s"

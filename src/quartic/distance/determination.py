@@ -52,7 +52,7 @@ class Determination:
     >>> X = np.array([[0.0, 0.0], [1.0, 0.2], [0.3, 1.0], [1.0, 1.4], [2.0, 2.0]])
     >>> print(assess(np.concatenate([K4, [[4, 3]]]), X).summary())
     4 of 5 points are determined up to a rigid motion and a reflection of the whole. 1 point has fewer than 3
-    distances: 4. 1 can still move continuously.
+    distances: point 4. 1 can still move continuously.
     """
 
     determined: Mask
@@ -185,9 +185,10 @@ class Determination:
             sentences.append(f"{len(self.isolated):,} {verb} no distance at all: {named(self.isolated)}.")
         hanging = np.setdiff1d(self.too_few, self.isolated, assume_unique=True)
         if len(hanging):
-            points = "point has" if len(hanging) == 1 else "points have"
+            points, have = ("point", "has") if len(hanging) == 1 else ("points", "have")
             sentences.append(
-                f"{len(hanging):,} {points} fewer than {self.n_dimensions + 1} distances: {named(hanging)}."
+                f"{len(hanging):,} {points} {have} fewer than {self.n_dimensions + 1} distances: "
+                f"{points} {named(hanging)}."
             )
         moving = np.flatnonzero(~self.locally_rigid)
         if len(moving):

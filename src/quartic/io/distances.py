@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quartic.io.arrays import one_matrix, read_arrays
-from quartic.io.atoms import Structure
+from quartic.io.atoms import Structure, read_pdb
 from quartic.io.files import GRAPHS, TABLES, FileFormatError, Source, count, source_of
 from quartic.io.graphs import check_repeats, merge_repeats, named_matrix
 from quartic.io.names import DISTANCE, LOWER, UPPER, find_column, find_ends, plain
@@ -457,7 +457,7 @@ def read_anchors(path: str | os.PathLike[str], names: Sequence[str], dimension: 
     Parameters
     ----------
     path : str or Path
-        The file. What `quartic locate` writes can be read again.
+        The file. What `quartic locate` writes can be read again. Atoms of .pdb or .cif are the points in order.
     names : sequence of str
         The names of all points, `DistanceTable.names`.
     dimension : int
@@ -478,8 +478,10 @@ def read_anchors(path: str | os.PathLike[str], names: Sequence[str], dimension: 
     {1: array([0., 1.])}
     """
     with source_of(path) as source:
+        if source.kind == "atoms" and ".xyz" not in source.path.suffixes:
+            return _places_of_atoms(source, names, dimension)
         if source.kind not in TABLES:
-            raise FileFormatError(f"{source.name}: anchors are a table, point,x,y[,z]")
+            raise FileFormatError(f"{source.name}: known places are a table, point,x,y[,z], or a file .pdb or .cif")
         table = read_table(source)
     called_by, columns = 0, list(range(1, table.n_columns))
     if table.header is not None:
@@ -491,7 +493,7 @@ def read_anchors(path: str | os.PathLike[str], names: Sequence[str], dimension: 
             columns = [titles.index(axis) for axis in axis_names(dimension)]
     if len(columns) != dimension:
         needed = f"{count(len(columns), 'coordinate')} where {dimension} are needed (-d {dimension})"
-        raise table.fault(0, f"{needed}; an anchor is point,{','.join(axis_names(dimension))}")
+        raise table.fault(0, f"{needed}; a known place is point,{','.join(axis_names(dimension))}")
     places = table.numbers(columns)
     index = {name: at for at, name in enumerate(names)}
     rows, called = table.identities([called_by], "point")
@@ -499,8 +501,28 @@ def read_anchors(path: str | os.PathLike[str], names: Sequence[str], dimension: 
     for row, (k,) in enumerate(rows.tolist()):
         name = called[k]
         if name not in index:
-            raise table.fault(row, f"the anchor {name!r} is in no distance; check its name, or take it out")
+            raise table.fault(row, f"the point {name!r} is in no distance; check its name, or take it out")
         if index[name] in anchors and not np.array_equal(anchors[index[name]], places[row]):
-            raise table.fault(row, f"the anchor {name!r} has two places; keep one")
+            raise table.fault(row, f"the point {name!r} has two places; keep one")
         anchors[index[name]] = places[row]
     return anchors
+
+
+def atoms_of_points(names: Sequence[str]) -> Structure:
+    """Return atoms at the origin called as the points are, or X where these only have numbers."""
+    numbered = all(name.isdigit() for name in names)
+    return Structure.named(names) or Structure.of(np.zeros((len(names), 3)), names=None if numbered else names)
+
+
+def _places_of_atoms(source: Source, names: Sequence[str], dimension: int) -> dict[int, Floats]:
+    """Return the places of atoms, which are the points one by one; names, where both have them, must agree."""
+    atoms, points = read_pdb(source.path), atoms_of_points(names)
+    cure = "atoms are taken in the order of the points; a table point,x,y[,z] names them"
+    if len(atoms) != len(points):
+        raise FileFormatError(f"{source.name}: {count(len(atoms), 'atom')} for {len(points)} points; {cure}")
+    for at, (ours, theirs) in enumerate(zip(points.names, atoms.names, strict=True)):
+        if not names[at].isdigit() and ours[:4].strip() != theirs[:4].strip():
+            raise FileFormatError(f"{source.name}: atom {at + 1} is {theirs!r}, and the point {names[at]!r}; {cure}")
+    if atoms.coordinates[:, dimension:].any():
+        raise FileFormatError(f"{source.name}: the atoms have more than {dimension} coordinates (-d {dimension})")
+    return dict(enumerate(atoms.coordinates[:, :dimension]))

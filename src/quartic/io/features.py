@@ -24,7 +24,7 @@ from quartic.io.graphs import (
     named_matrix,
     refuse_words,
 )
-from quartic.io.names import CLEAR_ENDS, find_ends, names_rows
+from quartic.io.names import CLEAR_ENDS, CLEAR_WEIGHT, find_ends, names_rows, plain
 from quartic.io.sheets import read_table_or_matrix
 from quartic.io.tables import SEPARATORS, Table
 
@@ -145,7 +145,7 @@ def features_of_table(table: Table, columns: Sequence[str] | None = None) -> Fea
     if named is not None:
         guess.append(f"names from {table.title(named)}")
     if text := [_title_text(table, column) for column in words if column != named]:
-        guess.append(f"text left out: {', '.join(text)}")
+        guess.append(f"non-numeric columns ignored: {', '.join(text)}")
     if left:
         guess.append(f"left out: {', '.join(map(table.title, left))}")
     if numbers := [table.title(column) for column in naming[1:] if column not in words]:
@@ -191,8 +191,8 @@ def read_similarity(
     as_ : {"graph", "features"}, optional
         Which of the two; detected when left out.
     columns, repeats
-        Of an edge list, as in `read_graph`; columns say that it is one, unless ``as_`` says features: see
-        `read_features`.
+        Of an edge list as in `read_graph`, of features as in `read_features`. Without ``as_``, columns of numbers leave
+        a table of features what it is.
 
     Returns
     -------
@@ -219,10 +219,14 @@ def read_similarity(
     with source_of(path) as source:
         if as_ == "features":
             return features_of(source, columns)
-        if as_ == "graph" or columns is not None or source.kind in GRAPHS:
+        if as_ == "graph" or source.kind in GRAPHS:
             return graph_of(source, columns, repeats)
         found = read_table_or_matrix(source, (*GRAPH_NAMES, *MATRIX_NAMES), "graph and no features")
-        return _guess_table(found, repeats) if isinstance(found, Table) else _guess_matrix(found, source.name)
+        if not isinstance(found, Table):
+            if columns is not None:
+                raise FileFormatError(f"{source.name}: a matrix, whose columns have no names; leave --columns out")
+            return _guess_matrix(found, source.name)
+        return _guess_table(found, repeats) if columns is None else _guess_by_columns(found, columns, repeats)
 
 
 def _guess_matrix(matrix: Any, name: str) -> GraphTable | FeatureTable:
@@ -255,6 +259,24 @@ def _guess_table(table: Table, repeats: str | None) -> GraphTable | FeatureTable
     return features_of_table(table)
 
 
+def _guess_by_columns(table: Table, columns: Sequence[str], repeats: str | None) -> GraphTable | FeatureTable:
+    """Words are chosen as the ends of edges, decimals as features; of whole numbers the whole table decides."""
+    first = table.find(columns)[:2]
+    if not all(_may_name(table, column) for column in first):
+        return features_of_table(table, columns)
+    if all(table.is_numeric(column) for column in first):
+        try:
+            features = isinstance(_guess_table(table, repeats), FeatureTable)
+        except FileFormatError:  # a doubt, which columns are named to dispel
+            features = False
+        if features and len(columns) in (2, 3):
+            called = " and ".join(map(table.title, first))
+            raise _ambiguity(table, f"{called} of a table of features: the ends of edges, or features?")
+        if features:
+            return features_of_table(table, columns)
+    return graph_of_table(table, columns, repeats)
+
+
 def _may_name(table: Table, column: int) -> bool:
     """Tell whether a column may hold the ends of edges: words, or whole numbers, maybe written 3.0."""
     return not table.is_numeric(column) or all(re.fullmatch(r"\d+(\.0*)?", row[column]) for row in table.sample)
@@ -284,14 +306,17 @@ def _guess_by_names(table: Table, words: list[int], repeats: str | None) -> Grap
 
 
 def _guess_by_integers(table: Table, repeats: str | None) -> GraphTable | FeatureTable:
-    """Two columns of whole numbers are the ends of edges if they look like it: each pair once, nothing with itself."""
+    """Two columns of whole numbers are the ends of edges if they look like it.
+
+    Real lists repeat some edges and hold some loops, so with a header half of the rows need to be edges of their own.
+    Whether a column called weight is that of edges or of people, its smallest number tells: edges count from 1 or less.
+    """
     ends = table.numbers([0, 1])
     if (ends != np.rint(ends)).any():
         return features_of_table(table)
     pairs, names = table.identities([0, 1], "node")
-    rising = np.sort(pairs @ [len(names), 1])
-    once = bool((rising[1:] != rising[:-1]).all())
-    apart = bool((pairs[:, 0] != pairs[:, 1]).all())
+    loops = pairs[:, 0] == pairs[:, 1]
+    n_edges = len(np.unique(pairs[~loops] @ [len(names), 1]))
     first, last = int(names[0]), int(names[-1])  # those between are sorted
     gapless = first in (0, 1) and last - first == len(names) - 1
     if table.header is not None or table.n_columns > 3:
@@ -299,9 +324,12 @@ def _guess_by_integers(table: Table, repeats: str | None) -> GraphTable | Featur
         shared = [len(np.unique(column)) for column in pairs.T]
         both = sum(shared) - len(names)
         enough = 0.2 if gapless else 0.5
-        if not (once and apart and max(shared) < len(pairs) and both >= enough * min(shared)):
+        if not (2 * n_edges >= len(pairs) > max(shared) and both >= enough * min(shared)):
             return features_of_table(table)
-    elif apart and (repeats is not None or (once and (gapless or table.n_columns == 2))):
+        third = plain(table.header[2]) if table.header is not None and table.n_columns == 3 else ""
+        if third in CLEAR_WEIGHT and table.numbers([2]).min() <= 1:
+            return graph_of_table(table, None, repeats)
+    elif not loops.any() and (repeats is not None or (n_edges == len(pairs) and (gapless or table.n_columns == 2))):
         return graph_of_table(table, None, repeats)
     raise _ambiguity(table, "the first two columns are whole numbers: the ends of edges, or features?")
 

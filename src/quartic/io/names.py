@@ -18,9 +18,9 @@ ENDS = (
     ("da", "a"), ("de", "a"), ("u", "v"), ("a", "b"),
 )  # fmt: skip
 CLEAR_ENDS = ENDS[:-4]
+CLEAR_WEIGHT = ("weight", "weights", "gewicht", "poids", "peso")
 WEIGHT = (
-    "weight", "weights", "w", "similarity", "value", "strength", "count", "gewicht", "stärke", "anzahl", "ähnlichkeit",
-    "wert", "poids", "peso", "fuerza",
+    *CLEAR_WEIGHT, "w", "similarity", "value", "strength", "count", "stärke", "anzahl", "ähnlichkeit", "wert", "fuerza",
 )  # fmt: skip
 DISTANCE = (
     "d", "dist", "distance", "length", "range", "value", "entfernung", "distanz", "abstand", "länge", "distancia",

@@ -27,7 +27,7 @@ _MOST_ROWS = 16_000  # of the table of members: some two megabytes
 _EXAMPLES = 6
 _FEATURES = 6
 _MOST_OVERLAPS = 12
-# A node with a smaller share in its cluster than this stands between clusters.
+# A node with a smaller membership in its cluster than this is ambiguous.
 _SURE = 0.6
 
 
@@ -59,14 +59,18 @@ def describe_clusters(labels: Indices, memberships: Array, what: str) -> str:
     sizes = np.sort(np.bincount(labels, minlength=k))[::-1]
     listed = ", ".join(map(str, sizes)) if k <= 8 else f"{sizes[-1]} to {sizes[0]}"
     listed = f"{sizes[0]} each" if k > 1 and sizes[0] == sizes[-1] else listed
-    return f"{n} {what}s in {k} cluster{'s' * (k != 1)} of {listed}. {_describe_certainty(labels, memberships, what)}"
+    found = f"{n} {what}s in {k} cluster{'s' * (k != 1)} of {listed}. {_describe_certainty(labels, memberships, what)}"
+    n_empty = int(np.count_nonzero(sizes == 0))
+    if not n_empty:
+        return found
+    return f"{found} {n_empty} of the clusters {'is' if n_empty == 1 else 'are'} empty: {k - n_empty} would do."
 
 
 def _describe_certainty(labels: Indices, memberships: Array, what: str) -> str:
     certainty = own_shares(memberships, labels)
     doubtful = int((certainty < _SURE).sum())
-    between = f"{doubtful or 'none'} lie{'s' * (doubtful < 2)} between clusters"
-    return f"On average a {what} belongs to its cluster by {100 * certainty.mean():.0f} %; {between}."
+    ambiguous = f"{doubtful or 'no'} ambiguous {what}{'s' * (doubtful != 1)} (below {_SURE:g})"
+    return f"Mean membership {certainty.mean():.2f}, {ambiguous}."
 
 
 # -- where everything is ----------------------------------------------------------------------------------------------
@@ -193,8 +197,8 @@ def membership_chart(memberships: Array, labels: Indices, names: Names | None = 
         ),
     )  # fmt: skip
     sample = f" ({len(kept)} of {n} nodes shown)" if len(kept) < n else ""
-    certainty = _describe_certainty(labels, memberships, "node").rstrip(".")
-    return figure, f"How much each node belongs to each cluster{sample}. {certainty} (below {100 * _SURE:.0f} %)."
+    certainty = _describe_certainty(labels, memberships, "node")
+    return figure, f"How much each node belongs to each cluster{sample}. {certainty}"
 
 
 def _overlaps(model: SymNMF, names: Names) -> list[DataTable]:
