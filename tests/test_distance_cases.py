@@ -138,4 +138,4 @@ def test_a_fold_lacks_no_dimension():
     pairs = np.argwhere(np.triu(np.random.default_rng(1).random((40, 40)) < 0.4, 1))
     with pytest.warns(MisfitWarning) as told:
         DistanceCompletion(2, init=points * [1.0, 0.0]).fit_pairs(pairs, pair_distances(points, pairs))
-    assert not any("too few" in str(warning.message) for warning in told)
+    assert not any("is too few" in str(warning.message) for warning in told)

@@ -998,7 +998,7 @@ def test_cross_validation_and_metadata():
     T = points(60, 3, seed=7)
     D = squareform(pdist(T))
     right = cross_val_score(DistanceCompletion(3, random_state=0), D, cv=2)
-    with pytest.warns(MisfitWarning, match="too few dimensions"):
+    with pytest.warns(MisfitWarning, match="is too few"):
         flat = cross_val_score(DistanceCompletion(1, random_state=0), D, cv=2)
     assert (right > -1e-6).all()
     assert (flat < -0.05).all()

@@ -87,7 +87,7 @@ _TRIANGLES = 200_000
 # Points are flat where the distances are met to this share of their size without a direction.
 _FLAT = 1e-6
 # A fit is far better where distances are missed by this much less, in squares, and hardly by chance: without anchors,
-# and in one dimension more, which takes its share of any noise.
+# and in one dimension more, which takes its share of any noise; or by the first, where the misfit may be none.
 _WORSE, _LACKING, _BY_CHANCE = 2.0, 1.4, 1e-6
 # A direction in which points extend by this share of the distances is needed, unless the misfit is of its square.
 _THICK = 0.1
@@ -133,10 +133,12 @@ def look_at_anchors(component: Component, errors: Array, free: Array, places: Ar
     return [InconsistentWarning(text, size)] if size else []
 
 
-def look_at_dimension(component: Component, errors: Array, lifted: Array, d: int) -> list[DistanceWarning]:
+def look_at_dimension(component: Component, errors: Array, lifted: Array, d: int, sure: bool) -> list[DistanceWarning]:
     """Return a warning where distances are met far better, to ``lifted``, in one dimension more than d."""
     n = component.n_points
-    size = _far_better(component, errors, lifted, _LACKING, _freedom(n, d + 1) - _freedom(n, d), n, d + 1)
+    size = _far_better(
+        component, errors, lifted, _LACKING if sure else _WORSE, _freedom(n, d + 1) - _freedom(n, d), n, d + 1
+    )
     text = (
         f"n_components = {d} is too few: the distances are missed by {{held:.3g}} on average, and in one dimension "
         "more by {loose:.3g}, which no noise explains; all points but anchors are in doubt"

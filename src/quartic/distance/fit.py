@@ -168,8 +168,8 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
         last.component = whole  # the same without anchors, from where they lead
         findings += look_at_anchors(whole, errors, whole.errors(last.run(X, max_iter=_FREED).X), held[1])
     lacking: list[DistanceWarning] = []
-    if not (told or account.unexplained.any()) and is_loud(whole, errors, settings):
-        lacking = _look_beyond(last, X, errors)
+    if not told and is_loud(whole, errors, settings):
+        lacking = _look_beyond(last, X, errors, sure=not account.unexplained.any())
         account.unexplained |= bool(lacking)
     account.n_iter += last.n_iter
     if settings.stopped():
@@ -231,15 +231,18 @@ def _locate_robustly(data: Measurements, settings: Settings) -> Located:
     return replace(found, left_out=data.pairs[left_out])
 
 
-def _look_beyond(search: Search, X: Array, errors: Array) -> list[DistanceWarning]:
-    """Return a warning where one dimension more meets the distances far better, and not because X is folded."""
+def _look_beyond(search: Search, X: Array, errors: Array, sure: bool = True) -> list[DistanceWarning]:
+    """Return a warning where one dimension more meets the distances far better, and not because X is folded.
+
+    It meets distances that contradict each other somewhat better too: where the fit is not ``sure``, more is asked for.
+    """
     data, rank = search.component, X.shape[1]
     aside = data.size * np.random.default_rng(0).standard_normal((data.n_points, 1))
     lifted = search.run(np.column_stack([X, aside]), tol=1e-3, max_iter=_LIFTED).X
     flat = data.errors(turn_to_principal_axes(lifted, rank))
     if data.root_mean_square(flat) < data.root_mean_square(errors):
         return []
-    return look_at_dimension(data, errors, data.errors(lifted), rank)
+    return look_at_dimension(data, errors, data.errors(lifted), rank, sure)
 
 
 def _check_start(init: Any, shape: tuple[int, int]) -> Array:
