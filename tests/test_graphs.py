@@ -416,7 +416,7 @@ def test_as_adjacency_of_matrices():
         (sp.csr_array([[0.0, np.inf], [np.inf, 0.0]]), ValueError, r"\(0, 1\) is inf"),
         (np.ones(3), ValueError, "2-D"),
         (sp.csr_array(np.eye(2) * 1j), TypeError, "real numbers"),
-        ("graph", TypeError, "real numbers"),
+        ("graph", TypeError, "read it first: a graph by quartic.io.read_graph"),
     ],
 )
 def test_as_adjacency_names_the_fault(given, error, words):

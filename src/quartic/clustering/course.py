@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
-from quartic.compiled.clock import solving_time
+from quartic.compiled.clock import compiling_time
 from quartic.core.loop import Progress
 from quartic.core.result import Result, Status
 
@@ -18,16 +20,25 @@ class Course:
     """The course of a fit; ``ended`` is status and message once Ctrl-C or the callback has ended it, else None."""
 
     def __init__(self, max_time: float | None, callback: Callable[[Progress], object] | None) -> None:
-        self.max_time, self.callback, self.began = max_time, callback, solving_time()
+        self.max_time, self.callback, self.began = max_time, callback, time.perf_counter()
         self.ended: tuple[Status, str] | None = None
+        self._here = threading.local()
+        self._here.compiled = compiling_time()
+
+    def spent(self) -> float:
+        """Return the seconds since it began, without those in which this thread has compiled since it came to it."""
+        if not hasattr(self._here, "compiled"):
+            self._here.compiled = compiling_time()
+        compiled: float = compiling_time() - self._here.compiled
+        return time.perf_counter() - self.began - compiled
 
     def left(self) -> float | None:
         """Return the seconds that are left, compilation aside; None where there is no limit."""
-        return None if self.max_time is None else max(self.began + self.max_time - solving_time(), _LEAST)
+        return None if self.max_time is None else max(self.max_time - self.spent(), _LEAST)
 
     def has_spent(self, share: float) -> bool:
         """Tell whether this share of the time is over."""
-        return self.max_time is not None and solving_time() - self.began >= share * self.max_time
+        return self.max_time is not None and self.spent() >= share * self.max_time
 
     def is_over(self) -> bool:
         """Tell whether nothing more should be begun."""

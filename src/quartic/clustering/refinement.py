@@ -248,7 +248,9 @@ class BlockModel:
             return self
         model = self._relabelled(labels, max(len(parts), k))
         while model.n_clusters > k:
-            gains = np.where(model.edges > 0, model.join_gains(), -np.inf)
+            gains = model.join_gains()
+            linked = np.where(model.edges > 0, gains, -np.inf)
+            gains = linked if linked.max() > -np.inf else gains
             model = model.joined(*map(int, np.unravel_index(gains.argmax(), gains.shape)))
         return model
 

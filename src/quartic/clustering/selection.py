@@ -232,8 +232,8 @@ def select_rank(
             likelier = max(likelier, (float(np.nanmax(evidence)), votes[name]))
     best = votes["eigengap"] if neighbors else max(votes["eigengap"], likelier[1])
     # none shares a cluster with another, as `BlockModel.with_components_apart` has it
-    apart = (np.bincount(connected_components(given, directed=False)[1]) >= given.shape[0] / (4 * tried[-1])).sum()
-    best = max(best, int(tried[np.abs(tried - apart).argmin()]))
+    size = np.bincount(connected_components(given, directed=False)[1])
+    best = max([best, *(int(k) for k in tried if np.count_nonzero(size >= given.shape[0] / (4 * k)) >= k)])
     return RankSelection(
         ranks=tried, best=best, votes=votes, eigenvalues=eigenvalues, chance=chance, eigengap=gaps,
         blocks=figures[0, 0], communities=figures[1, 0], neighbors=neighbors,

@@ -31,6 +31,11 @@ def end_compiling() -> None:
         _compiling.seconds += time.perf_counter() - _compiling.began
 
 
+def compiling_time() -> float:
+    """Return the seconds that this thread has spent on compiling."""
+    return _compiling.seconds
+
+
 def solving_time() -> float:
     """Return seconds, as `time.perf_counter` does, without those this thread has spent on compiling."""
     return time.perf_counter() - _compiling.seconds

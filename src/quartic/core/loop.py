@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -127,7 +128,7 @@ def minimize(
         check_folder(checkpoint)
     given = problem.counted()
     columns = check_rank(given, X0, rank)
-    zero = given.loss.space.zeros((given.loss.n_points, columns), given.loss.dtype)
+    zero = partial(given.loss.space.zeros, (given.loss.n_points, columns), given.loss.dtype)
     check_penalty(given.penalty, zero)
     problem, units = given.in_good_units()
     if problem.loss.gradient_norm_at_zero == 0.0:

@@ -6,6 +6,7 @@ nothing; for the loss at zero, a product, only where it has failed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
@@ -32,9 +33,11 @@ def check_constants(loss: Loss) -> None:
                 raise ValueError(f"{what}, got {value!r}; {cure}")
 
 
-def check_penalty(penalty: Penalty, X: Array) -> None:
-    """Raise unless a penalty of one's own answers at X with a number, and with arrays of its shape."""
-    kind = type(penalty).__name__
+def check_penalty(penalty: Penalty, zero: Callable[[], Array]) -> None:
+    """Raise unless a penalty of one's own answers at X = 0 with a number, and with arrays of its shape."""
+    if not any(_is_own(penalty, name) for name in ("prox", "stationarity", "value")):
+        return
+    kind, X = type(penalty).__name__, zero()
     for name, arguments in (("prox", (X, 1.0)), ("stationarity", (X, X))):
         if _is_own(penalty, name):
             found = getattr(penalty, name)(*arguments)
@@ -47,12 +50,12 @@ def check_penalty(penalty: Penalty, X: Array) -> None:
         raise TypeError(f"{kind}.value must return one number, g(X), got {_described(found)}")
 
 
-def explain_failure(loss: Loss, X: Array) -> None:
-    """Raise an error that names what a loss of one's own returns at X that is no point, if that is so."""
+def explain_failure(loss: Loss, zero: Callable[[], Array]) -> None:
+    """Raise an error that names what a loss of one's own returns at X = 0 that is no point, if that is so."""
     if not _is_own(loss, "at"):
         return
     try:
-        point: Any = loss.at(X)
+        point: Any = loss.at(zero())
     except Exception:
         return  # its own words say more
     if not isinstance(point, Point):

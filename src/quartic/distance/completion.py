@@ -103,7 +103,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     robust : bool, default=False
         Leave out distances that contradict the others, such as wrong pairs, misprints or echoes: they are looked for by
         falling weights (`quartic.init.robust_start`), in small patches where only near points are linked, and
-        ``outliers_`` says which they are. Up to a fifth of the distances may be wrong, if each point has enough others.
+        ``outliers_`` says which they are. With twenty distances a point or more a tenth of all may be wrong, often a
+        fifth.
     callback : callable or None, default=None
         Called with a `quartic.core.loop.Progress` after each iteration of every run of the search, but for those in
         other processes; StopIteration ends the search with the best points so far.

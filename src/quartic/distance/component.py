@@ -210,7 +210,9 @@ class Settings:
 
     def begin(self) -> Settings:
         """Return the same, the time that is allowed running from now on."""
-        return self if self.max_time is None else replace(self, deadline=time.perf_counter() + self.max_time)
+        if self.max_time is None or self.deadline < np.inf:  # or it runs already
+            return self
+        return replace(self, deadline=time.perf_counter() + self.max_time)
 
     def spent(self) -> bool:
         """Tell whether the search is to end with what it has: the time is up, or it was told to stop."""
@@ -241,7 +243,8 @@ class Search:
     """Runs on one component, and what they led to: the lowest so far, what was done, whether the misfit is noise.
 
     ``drawn`` is a random start: the tolerance of a run from it refers to its own gradient. ``cuts`` are the flat cuts
-    of a result, ``_missed`` by how much one misses the distances.
+    of a result, ``contradicted`` says whether distances contradict others, as far as that was asked, ``_missed`` by how
+    much a result misses the distances.
     """
 
     component: Component
@@ -254,6 +257,7 @@ class Search:
     settled: bool = False
     in_place: bool | None = None
     drawn: Array | None = None
+    contradicted: bool | None = None
     cuts: tuple[Result | None, list[Cut]] = (None, [])
     _missed: tuple[Result | None, Array] = (None, np.empty(0))
 

@@ -86,8 +86,8 @@ _SLACK = 1e-6
 _TRIANGLES = 200_000
 # Points are flat where the distances are met to this share of their size without a direction.
 _FLAT = 1e-6
-# A fit is far better where distances are missed by this much less, in squares, and hardly by chance: without anchors,
-# and in one dimension more, which takes its share of any noise; or by the first, where the misfit may be none.
+# A fit is far better where its sum of squares is less by this factor, and hardly by chance: by the first without
+# anchors, or in one dimension more where the fit is in doubt anyway; by the second in one more where it is not.
 _WORSE, _LACKING, _BY_CHANCE = 2.0, 1.4, 1e-6
 # A direction in which points extend by this share of the distances is needed, unless the misfit is of its square.
 _THICK = 0.1
@@ -189,7 +189,7 @@ def look_at_answer(
     X: Array,
     errors: Array,
     n_bounds: int,
-    robust: bool = False,
+    advise_robust: bool = True,
 ) -> list[DistanceWarning]:
     """Return warnings of points that are not determined, of flat points, and of a misfit that is no noise."""
     odd: list[DistanceWarning] = []
@@ -211,7 +211,7 @@ def look_at_answer(
     which = "no point is" if not found.determined.any() else f"{n_doubtful:,} points are not"
     doubt = f", so that {which} called determined" if n_doubtful and converged else ""
     advice = "try n_init, another init or another random_state"
-    if not robust:
+    if advise_robust:
         advice += ", or robust=True, which leaves out distances that contradict the others"
     if outliers.mean() > 1e-3:
         worst = component.pairs[int(np.argmax(errors))].tolist()

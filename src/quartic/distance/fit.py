@@ -40,7 +40,7 @@ from quartic.distance.findings import (
     look_at_triangles,
 )
 from quartic.distance.graph import mask_of
-from quartic.distance.gross import find_gross_errors, place_points_anew
+from quartic.distance.gross import find_gross_errors, place_by_most
 from quartic.distance.moves import mirror_images
 from quartic.distance.noise import find_standard_errors
 from quartic.distance.search import is_contradicted, is_loud, search_all
@@ -163,12 +163,12 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
             account.story[-1].append(Step(text))
             X = account.result.X
     errors = whole.errors(X)
-    told = any(isinstance(finding, InconsistentWarning) for finding in findings)
-    if held is not None and not (told or whole.bounded or whole.are_met(errors)):
+    anchors_are_off = any(isinstance(finding, InconsistentWarning) for finding in findings)
+    if held is not None and not (anchors_are_off or whole.bounded or whole.are_met(errors)):
         last.component = whole  # the same without anchors, from where they lead
         findings += look_at_anchors(whole, errors, whole.errors(last.run(X, max_iter=_FREED).X), held[1])
     lacking: list[DistanceWarning] = []
-    if not told and is_loud(whole, errors, settings):
+    if not anchors_are_off and is_loud(whole, errors, settings):
         lacking = _look_beyond(last, X, errors, sure=not account.unexplained.any())
         account.unexplained |= bool(lacking)
     account.n_iter += last.n_iter
@@ -202,7 +202,15 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
         advise = given.weights is None and settings.refine is None and settings.noise is None
         findings += look_at_triangles(whole, advise=advise)
     n_bounds = int(np.count_nonzero(~given.exact))
-    odd = look_at_answer(determination, account.result.success, whole, X, errors, n_bounds, settings.robust)
+    odd = look_at_answer(
+        determination,
+        account.result.success,
+        whole,
+        X,
+        errors,
+        n_bounds,
+        not (settings.robust or settings.approximate or everything is not None),
+    )
     findings += [*lacking, *(finding for finding in odd if not (lacking and isinstance(finding, MisfitWarning)))]
     X, chirality, unmet = place_answer(X, given, component, targets, simplices, whole.size)
     rmse = float(np.sqrt(np.mean(errors[given.counts] ** 2))) if everything is None else everything.misfit(X)
@@ -221,7 +229,7 @@ def _locate_robustly(data: Measurements, settings: Settings) -> Located:
         found, left_out = locate(data.without(wrong), settings), wrong
         # where the points are not sure, nothing is known of the distances between them
         X, sure = found.X.copy(), found.determination.determined & (found.component == 0)
-        sure = sure | place_points_anew(whole, X, ~sure, generator)
+        sure = sure | place_by_most(whole, X, ~sure, generator)
         judged = data.fixing & sure[data.pairs].all(axis=1)
         wrong = np.where(judged, whole.outliers(whole.errors(X)), left_out)
         if (wrong == left_out).all() or settings.spent():
@@ -231,7 +239,7 @@ def _locate_robustly(data: Measurements, settings: Settings) -> Located:
     return replace(found, left_out=data.pairs[left_out])
 
 
-def _look_beyond(search: Search, X: Array, errors: Array, sure: bool = True) -> list[DistanceWarning]:
+def _look_beyond(search: Search, X: Array, errors: Array, sure: bool) -> list[DistanceWarning]:
     """Return a warning where one dimension more meets the distances far better, and not because X is folded.
 
     It meets distances that contradict each other somewhat better too: where the fit is not ``sure``, more is asked for.
@@ -409,10 +417,10 @@ def locate_complete(D: Array, settings: Settings) -> Located:
     component = np.zeros(n, dtype=np.int64)
     search, errors = Search(some, settings, np.random.default_rng(0), best=replace(result, X=X)), some.errors(X)
     wrong = is_contradicted(search)
-    lacking = _look_beyond(search, X, errors) if is_loud(some, errors, settings) and not wrong else []
+    lacking = _look_beyond(search, X, errors, sure=not wrong) if is_loud(some, errors, settings) else []
     doubt = np.full(n, wrong or bool(lacking))
     all_fixed = Determination.of_all(np.zeros(n, dtype=bool), rank).doubting(doubt, data.anchors)
-    odd = lacking or look_at_answer(all_fixed, result.success, some, X, errors, 0)
+    odd = lacking or look_at_answer(all_fixed, result.success, some, X, errors, 0, not settings.approximate)
     findings = look_at_triangles(some) + odd
     X, chirality, unmet = place_answer(X, data, component, targets, simplices, some.size)
     story = [[Step("classical scaling of the complete matrix")]]

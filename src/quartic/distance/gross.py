@@ -67,7 +67,7 @@ def _place_from_anchors(
     X, placed = np.zeros((component.n_points, rank)), mask_of(anchors, component.n_points)
     if len(anchors) > rank:
         X[anchors] = places
-        while (more := place_points_anew(component, X, ~placed, generator)).any():
+        while (more := place_by_most(component, X, ~placed, generator)).any():
             placed |= more
     return X, placed
 
@@ -95,7 +95,7 @@ def _fit_whole(component: Component, rank: int, generator: np.random.Generator) 
     for _ in range(_STARTS):
         X = robust_start(problem, rank, generator)
         for _ in range(_ROUNDS):
-            if not place_points_anew(component, X, are_astray(component, X), generator).any():
+            if not place_by_most(component, X, are_astray(component, X), generator).any():
                 break
             X = robust_start(problem, rank, generator, X)
         errors = component.errors(X)
@@ -109,7 +109,7 @@ def _fit_whole(component: Component, rank: int, generator: np.random.Generator) 
     return best
 
 
-def place_points_anew(component: Component, X: Array, which: Mask, generator: np.random.Generator) -> Mask:
+def place_by_most(component: Component, X: Array, which: Mask, generator: np.random.Generator) -> Mask:
     """Place points in X where they fit most of their distances to the others; return the mask of those that do.
 
     Each is tried where a few of its distances, drawn at random, put it: among many draws some are without gross errors.

@@ -137,7 +137,7 @@ def search_component(component: Component, init: Any, effort: Settings, generato
         search.n_iter, search.n_products = search.n_iter + plain.n_iter, search.n_products + plain.n_products
     met = weighted is component and search.is_met()  # which the loss may tell alone
     explained = search.settled or met or _is_noise(search, ends)
-    if component.n_points > _LARGE and search.is_explained() is None:
+    if component.n_points > _LARGE and search.is_explained() is not False:
         explained = True  # of so many points a local minimum has outliers, which were looked for
     assert search.best is not None
     n_iter, n_products, seconds = search.n_iter, search.n_products, time.perf_counter() - began
@@ -222,7 +222,8 @@ def _is_found_again(search: Search) -> bool:
         return False
     start = start_relaxed if relaxing_helps(Problem(component.loss)) else _start_at_random
     for k in range(1, _STARTS_AGAIN + 1):
-        before, again = search.best_objective, search.run(search.onto_anchors(start(search, rank)))
+        before, X = search.best_objective, search.X
+        again = search.run(search.onto_anchors(start(search, rank)))
         search.offer(again)
         if max(before, again.objective) <= _AGAIN * search.best_objective:
             others = "another start, which" if k == 1 else f"{k} other starts, the last of which"
@@ -230,7 +231,9 @@ def _is_found_again(search: Search) -> bool:
             lowest = not (place_points_anew(search) or _turn_over(search))
             if is_loud(component, search.errors, search.effort):
                 lowest = (
-                    lowest and not _other_minima(search, [(again.objective, again.X)]) and not is_contradicted(search)
+                    lowest
+                    and not _other_minima(search, [(before, X), (again.objective, again.X)])
+                    and not is_contradicted(search)
                 )
             search.settled = lowest and component.noise is None  # noise that is known tells itself
             return lowest
@@ -273,7 +276,9 @@ def is_contradicted(search: Search) -> bool:
     component, rank = search.component, search.effort.n_components
     if component.n_points > _ASKED or not is_loud(component, search.errors, search.effort):
         return False
-    return float(find_gross_errors(component, rank, np.random.default_rng(0)).mean()) > _WRONG
+    if search.contradicted is None:
+        search.contradicted = float(find_gross_errors(component, rank, np.random.default_rng(0)).mean()) > _WRONG
+    return search.contradicted
 
 
 def _keep_doubtful(search: Search, answers: list[Array]) -> bool:

@@ -45,7 +45,7 @@ def read_sdpa(path: str | os.PathLike[str]) -> SDP:
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "one.dat-s"
     >>> _ = path.write_text("1\\n1\\n2\\n1.0\\n0 1 1 2 1.0\\n1 1 1 1 1.0\\n1 1 2 2 1.0\\n")
     >>> read_sdpa(path)
-    SDP(maximise, 1 constraints, blocks [2], 3 entries)
+    SDP(maximise, 1 constraint, blocks [2], 3 entries)
     """
     with source_of(path) as source:
         path, lines = Path(source.name), read_lines(source.path, source.name)
