@@ -5,10 +5,12 @@ import re
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist, squareform
+from sklearn.exceptions import ConvergenceWarning
 
 from command import invoke
 from quartic import DistanceCompletion
 from quartic.datasets import pair_distances, random_pairs
+from quartic.distance import search
 from quartic.distance.component import Component
 from quartic.distance.data import read_pairs
 from quartic.distance.gross import find_gross_errors
@@ -165,6 +167,18 @@ def test_distances_that_are_no_geometry():
     U = np.triu(np.random.default_rng(0).uniform(1, 2, (30, 30)), 1)
     with pytest.warns(MisfitWarning, match="n_components = 2 is too few"):
         assert not DistanceCompletion(2, random_state=0).fit(U + U.T).determined_.any()
+
+
+@CONTRADICTED
+def test_ctrl_c_while_errors_are_looked_for_keeps_the_points(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(search, "find_gross_errors", interrupted)
+    X, pairs, d, _ = made("cloud", 0.05, 0.01)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model = DistanceCompletion(3, random_state=0).fit_pairs(pairs, d)
+    assert normalized_rmse(model.embedding_, X) < 1
 
 
 def test_robust_is_true_or_false():

@@ -277,7 +277,12 @@ def is_contradicted(search: Search) -> bool:
     if component.n_points > _ASKED or not is_loud(component, search.errors, search.effort):
         return False
     if search.contradicted is None:
-        search.contradicted = float(find_gross_errors(component, rank, np.random.default_rng(0)).mean()) > _WRONG
+        try:
+            wrong = find_gross_errors(component, rank, np.random.default_rng(0))
+        except KeyboardInterrupt:  # the best points so far are there
+            search.effort.told.append(Status.INTERRUPTED)
+            return True
+        search.contradicted = float(wrong.mean()) > _WRONG
     return search.contradicted
 
 

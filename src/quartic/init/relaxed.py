@@ -68,7 +68,7 @@ def relaxed_start(problem: Problem, rank: int, generator: np.random.Generator) -
     loss = problem.loss
     columns = min(rank + _EXTRA, loss.n_points)
     X0 = loss.random_start(columns, problem.penalty.nonnegative, generator)
-    result = minimize(Problem(loss, problem.penalty), X0, tol=_TOL, max_iter=_STEPS)
+    result = minimize(Problem(loss, problem.penalty), X0, tol=_TOL, max_iter=_STEPS).unless_interrupted()
     loss.count_products(result.n_products)
     X = result.X - result.X.mean(axis=0)
     _, axes = np.linalg.eigh(X.T @ X)
@@ -177,7 +177,7 @@ def robust_start(problem: Problem, rank: int, generator: np.random.Generator, st
         limit = mu * scales[-1] ** 2
         weights = given * (limit / (misfit**2 + limit)) ** 2
         part = loss.with_pairs(replace(loss.pairs, weight=weights.astype(loss.target.dtype)))
-        result = minimize(Problem(part), X, tol=_TOL, max_iter=100)
+        result = minimize(Problem(part), X, tol=_TOL, max_iter=100).unless_interrupted()
         loss.count_products(result.n_products)
         X = result.X
     return X
