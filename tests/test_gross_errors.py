@@ -11,7 +11,7 @@ from command import invoke
 from quartic import DistanceCompletion
 from quartic.datasets import pair_distances, random_pairs
 from quartic.distance import search
-from quartic.distance.component import Component
+from quartic.distance.component import Component, Settings
 from quartic.distance.data import read_pairs
 from quartic.distance.gross import find_gross_errors
 from quartic.estimators import MisfitWarning
@@ -196,3 +196,22 @@ def test_the_command_lists_what_it_left_out(tmp_path):
     first, second, _ = lines[20].split(",")
     assert re.search(f"Left out, since they contradict the others: ({first}–{second}|{second}–{first})[.]", done.output)
     assert "65 of the 66 given distances are met" in done.output
+
+
+def test_a_minimum_elsewhere_is_another_answer_and_the_same_one_moved_is_none():
+    """Of four equal distances in the plane two are diagonals of the square that fits best: which two is free."""
+    pairs = np.array(np.triu_indices(4, 1)).T
+    data = read_pairs(pairs, np.ones(6), 4, None, None, None, None, 2)
+    found = search.Search(Component.of_all(data, None, None), Settings(2), np.random.default_rng(0))
+    square = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]) * np.sqrt(0.625)
+    found.offer(found.run(square))
+    X, objective = found.X, found.best_objective
+    turned = X @ np.array([[0.0, 1.0], [1.0, 0.0]]) + 3.0
+    assert search._other_minima(found, [(objective, X), (objective, turned)]) == []
+    assert len(search._other_minima(found, [(objective, X[[0, 2, 1, 3]])])) == 1
+    assert search._other_minima(found, [(20 * objective, X[[0, 2, 1, 3]])]) == []  # not as likely
+
+
+def test_the_refits_share_one_limit_of_time():
+    begun = Settings(2, max_time=5.0).begin()
+    assert begun.begin().deadline == begun.deadline < np.inf
