@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from quartic.cli.fitting import Fit, call_code, fit_code, watched_fit, write_result
+from quartic.cli.fitting import Fit, watched_fit, write_result
 from quartic.cli.terminal import Options
 from quartic.distributed import connect, in_blocks
 from quartic.distributed.cluster import INSTALL
@@ -252,26 +252,8 @@ def _section(options: Options, job: _Job, model: Any, fit: Fit) -> Any:
     chosen = "" if options.n_clusters is not None else f"; number of clusters: {job.why}"
     return cluster_section(
         model, table.names, title=f"Clusters of {options.input}", guessed=f"Read as {job.guess}{chosen}.",
-        features=features, columns=columns, code=_code(options, job), **fit.section(**{"number of clusters": job.why}),
+        features=features, columns=columns, **fit.section(**{"number of clusters": job.why}),
     )  # fmt: skip
-
-
-def _code(options: Options, job: _Job) -> str:
-    from quartic import SymNMF
-
-    made = call_code("SymNMF", str(job.n_clusters), job.settings, SymNMF().get_params())
-    before, how = _client_code(options.scheduler, options.workers)
-    if is_dask_array(job.data):
-        return (
-            f"{before}from quartic import SymNMF, io\n\n"
-            f"model = {made}.fit(io.read_blocks({options.input!r}))\nprint(model.labels_)\n"
-        )
-    reader, data = ("read_graph", "adjacency") if isinstance(job.table, GraphTable) else ("read_features", "X")
-    data = f"table.{data}"
-    if job.scaled:
-        before += "from sklearn.preprocessing import StandardScaler\n"
-        data = f"StandardScaler().fit_transform({data})"
-    return fit_code(options, reader, f"{made}.fit({how.format(data)})", "cluster", "labels_", before)
 
 
 # -- on a Dask cluster: the client, the data in blocks, and a folder of blocks as input -------------------------------
@@ -329,20 +311,6 @@ def _split_data(data: Any, client: Any) -> Any:
         return data
     threads = sum(client.nthreads().values())
     return in_blocks(data, max(threads, min(_BLOCKS_EACH * threads, data.shape[0] // _ROWS_AT_LEAST)))
-
-
-def _client_code(scheduler: str | None, n_workers: int | None) -> tuple[str, str]:
-    """Return the lines of Python that make such a client, and how data are handed to it."""
-    if scheduler is not None:
-        made = f"from quartic.distributed import connect, in_blocks\n\nclient = connect({scheduler!r})\n"
-    elif n_workers is not None:
-        made = (
-            "from distributed import Client\nfrom quartic.distributed import in_blocks\n\n"
-            f"client = Client(n_workers={n_workers}, threads_per_worker=1)\n"
-        )
-    else:
-        return "", "{}"
-    return made, f"in_blocks({{}}, {_BLOCKS_EACH} * sum(client.nthreads().values()))"
 
 
 def _read_folder(path: str) -> GraphTable:

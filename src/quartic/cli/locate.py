@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from quartic.cli.fitting import Fit, call_code, fit_code, watched_fit, write_result
+from quartic.cli.fitting import Fit, watched_fit, write_result
 from quartic.cli.terminal import Options
 from quartic.distance.findings import DistanceWarning
 from quartic.io import DistanceTable, FileFormatError, read_anchors, read_distances, write_pdb, write_xyz
@@ -130,20 +130,5 @@ def _section(options: Options, job: _Job, model: Any, fit: Fit) -> Any:
     return point_section(
         model, table.pairs, {"distances": table.distances, "lower": table.lower, "upper": table.upper}, table.names,
         title=f"Points from {options.input}", guessed=f"Read as {table.guess}.", anchors=list(job.anchors),
-        code=_code(options, job), **fit.section(**{"mirror image": model.chirality_, "search": model.start_}),
+        **fit.section(**{"mirror image": model.chirality_, "search": model.start_}),
     )  # fmt: skip
-
-
-def _code(options: Options, job: _Job) -> str:
-    from quartic import DistanceCompletion
-
-    def places(path: str) -> str:
-        return f"io.read_anchors({path!r}, table.names, {options.dimension})"
-
-    made = call_code("DistanceCompletion", str(options.dimension), job.settings, DistanceCompletion().get_params())
-    if options.align is not None:
-        made = f"{made[:-1]}, align_to={places(options.align)})"
-    known = "**table.columns()" + ("" if options.weights is None else f' | {{"weights": {options.weights!r}}}')
-    anchors = "" if options.anchors is None else f", anchors={places(options.anchors)}"
-    fitted = f"{made}.fit_pairs(table.pairs, {known}{anchors})"
-    return fit_code(options, "read_distances", fitted, "place", "embedding_")

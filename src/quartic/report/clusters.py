@@ -38,7 +38,7 @@ def cluster_section(
     """Return the section on a fitted model, and on the features of its nodes where there are any.
 
     ``names`` are those of the nodes, or else their numbers; ``guessed`` says how the data were read;
-    ``more`` are title, notes, facts, command and code of the `Section`.
+    ``more`` are title, notes, facts and command of the `Section`.
     """
     labels, memberships = np.asarray(model.labels_), to_host(model.memberships_)
     names = range(len(labels)) if names is None else names
@@ -272,7 +272,7 @@ def _telling_features(labels: Any, n_clusters: int, features: Any, columns: Sequ
 def role_section(model: RoleNMF, names: Names | None = None, **more: Any) -> Section:
     """Return the section on a fitted `quartic.clustering.RoleNMF`: who sends to whom, role by role, and who has which.
 
-    ``names`` are those of the nodes, or else those of the model; ``more`` are title, notes, facts, command and code.
+    ``names`` are those of the nodes, or else those of the model; ``more`` are title, notes, facts and command.
     """
     import plotly.graph_objects as go
 

@@ -49,7 +49,7 @@ def point_section(
     """Return the section on a model fitted to pairs, with their known distances, lower and upper bounds.
 
     ``names`` are those of the points, or else their numbers; ``guessed`` says how the data were read;
-    ``more`` are title, notes, facts, command and code of the `Section`.
+    ``more`` are title, notes, facts and command of the `Section`.
     """
     X, sure = np.asarray(model.embedding_), np.asarray(model.determined_)
     names = range(len(X)) if names is None else names
