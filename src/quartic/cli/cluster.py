@@ -48,13 +48,9 @@ class _Job:
     settings: dict[str, Any]
     guess: str
     n_clusters: int
+    scaled: bool = False
     votes: dict[str, int] | None = None
     why: str = "as given"
-
-    @property
-    def scaled(self) -> bool:
-        """Whether the columns were scaled."""
-        return isinstance(self.table, FeatureTable) and self.data is not self.table.X
 
 
 def run(options: Options) -> None:
@@ -91,8 +87,8 @@ def run(options: Options) -> None:
             },
             rows=lambda: {
                 "nodes": [
-                    {"node": node, "cluster": cluster, "memberships": shares}
-                    for node, cluster, shares in _rows(job.table.names, model)
+                    dict(zip(("node", "cluster", "memberships"), row, strict=True))
+                    for row in _rows(job.table.names, model)
                 ]
             },
         )
@@ -110,24 +106,22 @@ def _read(options: Options) -> _Job:
         raise FileFormatError(f"{options.input}: only {n} row; there is nothing to cluster ({table.guess})")
     if options.n_clusters is not None and options.n_clusters > n:
         what = "nodes" if isinstance(table, GraphTable) else "rows"
-        raise ValueError(
-            f"-k {options.n_clusters}: more clusters than the {n} {what} of {options.input}; choose -k {n} or less"
-        )
+        fault = f"more clusters than the {n} {what} of {options.input}"
+        raise ValueError(f"-k {options.n_clusters}: {fault}; choose -k {n} or less")
     settings, guess = options.settings, table.guess
     if isinstance(table, GraphTable):
         if options.scale == "standard":
             raise ValueError(f"--scale standard is for features, {options.source} was read as a graph; leave it out")
         normalize = None if options.normalize == "none" else options.normalize
         return _Job(table, table.adjacency, {"normalize": normalize, **settings}, guess, options.n_clusters or 2)
-    if options.normalize != "auto":
-        raise ValueError(f"--normalize is for graphs, {options.source} was read as features; leave it out")
-    if options.repeats is not None:
-        raise ValueError(f"--repeats is for graphs, {options.source} was read as features; leave it out")
+    if options.normalize != "auto" or options.repeats is not None:
+        given = "--repeats" if options.normalize == "auto" else "--normalize"
+        raise ValueError(f"{given} is for graphs, {options.source} was read as features; leave it out")
     affinity = options.affinity or ("cosine" if sp.issparse(table.X) else "self_tuning")
     settings = {"affinity": affinity, "n_neighbors": _neighbors(options.neighbors), **settings}
     X, scaled = _scale(table, options.scale, affinity)
     guess += f"{scaled}; similarity: {affinity}" + ("" if options.affinity else " (--affinity chooses)")
-    return _Job(table, X, settings, guess, options.n_clusters or 2)
+    return _Job(table, X, settings, guess, options.n_clusters or 2, scaled=X is not table.X)
 
 
 def _scale(table: FeatureTable, how: str, affinity: str) -> tuple[Any, str]:
@@ -178,11 +172,9 @@ def _choose(options: Options, job: _Job) -> _Job:
             return replace(job, n_clusters=n_groups, votes={"groups": n_groups}, why=why)
     found = select_rank(M, range(2, last + 1), n_runs=5, solver=options.solver, random_state=options.seed)
     votes = ", ".join(f"{_CRITERIA[name]} {vote}" for name, vote in found.votes.items())
-    by = (
-        "the largest gap between eigenvalues of the neighbour graph"
-        if found.neighbors
-        else "the likelier of two random graph models, or by the eigengap if that is larger"
-    )
+    by = "the likelier of two random graph models, or by the eigengap if that is larger"
+    if found.neighbors:
+        by = "the largest gap between eigenvalues of the neighbour graph"
     if found.best not in ([found.votes["eigengap"]] if found.neighbors else found.votes.values()):
         by = "the number of separate components, of which there are more"
     why = f"chosen from 2 to {last} by {by} ({votes})"
@@ -222,12 +214,10 @@ def _neighbors(given: str) -> int | str | None:
 def _describe(table: GraphTable | FeatureTable, model: Any) -> str:
     from quartic.report.clusters import describe_clusters
 
-    features = isinstance(table, FeatureTable)
-    found = describe_clusters(model.labels_, model.memberships_, "row" if features else "node")
+    what = "row" if isinstance(table, FeatureTable) else "node"
+    found = describe_clusters(model.labels_, model.memberships_, what)
     if model.normalize_ is not None:
         found += f" Graph: {_NORMALIZED[model.normalize_]} (--normalize {model.normalize_})."
-    if features and model.n_components > 3 and 3 * np.bincount(model.labels_).max() > len(table.names):
-        found += " One cluster has more than a third of all: another --neighbors may split it."
     return found
 
 
@@ -289,14 +279,10 @@ def _workers(options: Options) -> Iterator[Any]:
         else:
             from distributed import Client, LocalCluster
 
-            local: dict[str, Any] = {
-                "host": "127.0.0.1",
-                "dashboard_address": "127.0.0.1:0",
-                "preload": [_IGNORE_INTERRUPT],
-            }
             cluster = LocalCluster(
-                n_workers=options.workers, threads_per_worker=1, silence_logs=logging.CRITICAL, **local
-            )
+                n_workers=options.workers, threads_per_worker=1, silence_logs=logging.CRITICAL, host="127.0.0.1",
+                dashboard_address="127.0.0.1:0", preload=[_IGNORE_INTERRUPT],
+            )  # fmt: skip
             client = stack.enter_context(Client(stack.enter_context(cluster)))
         threads = client.nthreads()
         options.say(f"Dask: {len(threads)} workers, {sum(threads.values())} threads at {client.scheduler.address}")

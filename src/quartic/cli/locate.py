@@ -95,7 +95,7 @@ def _read(options: Options) -> _Job:
     d = options.dimension
     anchors = {} if options.anchors is None else read_anchors(options.anchors, table.names, d)
     align_to = None if options.align is None else read_anchors(options.align, table.names, d)
-    known = {key: value for key, value in table.columns().items() if value is not None}
+    known: dict[str, Any] = {**table.quantities(), "n_points": table.n_points}
     if options.weights is not None:
         if table.weights is not None:
             raise ValueError(f"--weights noise: {options.input} has weights of its own; leave one of them out")

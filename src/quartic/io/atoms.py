@@ -92,21 +92,6 @@ class Structure:
         """Return the same atoms at other places, points in 1-D or 2-D with zeros as the rest."""
         return replace(self, coordinates=Structure.of(coordinates, self.names).coordinates)
 
-    def take(self, rows: Any) -> Structure:
-        """Return the atoms ``rows`` (indices or a mask), for instance the backbone.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from quartic.io import Structure
-        >>> water = Structure.of(np.eye(3), names=["O", "H", "H"])
-        >>> water.take([1, 2]).names
-        ('H', 'H')
-        """
-        at = np.arange(len(self))[np.asarray(rows)]
-        words: Any = {name: tuple(getattr(self, name)[i] for i in at) for name in ("names", "residues", "chains")}
-        return replace(self, coordinates=self.coordinates[at], residue_ids=self.residue_ids[at], **words)
-
 
 def as_structure(atoms: Any) -> Structure:
     """Return ``atoms``, a `Structure` or an array of coordinates, as a `Structure`."""

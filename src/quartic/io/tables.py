@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,6 @@ from functools import cached_property
 from importlib.util import find_spec
 from io import StringIO
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -102,7 +102,6 @@ class Table:
     def fault(self, row: int, what: str) -> FileFormatError:
         """Return the error that names a row, −1 for the header."""
         what += " (a row of totals?)" if row == len(self) - 1 and self.ends_in_total else ""
-        what += " (a second row of names?)" if row == 0 and self._seems_named_twice() else ""
         if not self.content:
             return FileFormatError(f"{self.name}: {self.place(row)}: {what}" if row >= 0 else f"{self.name}: {what}")
         first = next(line for line, _ in _iterate_rows(self.content, self.separator))
@@ -119,13 +118,6 @@ class Table:
         found = [cell for row in self.sample if (cell := row[column])]
         shown = [cell for cell in found if _SHOWN.fullmatch(cell)]
         return shown[0] if 2 * len(shown) > len(found) else None
-
-    def _seems_named_twice(self) -> bool:
-        """Tell whether a name is missing, or the first row has words in all of several columns of numbers."""
-        found = [_number(cell, self.decimal_comma) for cell in self.sample[0]]
-        words = all(number is None or math.isnan(number) for number in found)
-        several = sum(map(self.is_numeric, range(self.n_columns))) > 1
-        return self.header is not None and ("" in self.header[1:] or (words and several))
 
     def title(self, column: int) -> str:
         """Return what messages call a column."""
@@ -304,7 +296,7 @@ def read_text_table(name: str, content: bytes, guessed: str) -> Table:
     return _drop_empty_columns(table)
 
 
-def read_columns(path: str | Path, name: str) -> Table:
+def read_columns(path: str | os.PathLike[str], name: str) -> Table:
     """Return the columns of a text file between which there is white space; nothing is guessed, none has a name."""
     content = _squeeze(_REMARK.sub(b"", read_text(path, name)[0]))
     n_columns = len(content.strip().split(b"\n", 1)[0].split())
@@ -429,18 +421,16 @@ def _as_floats(cells: pyarrow.Array) -> NDArray[np.float64]:
 
 
 def _split_lines(lines: Sequence[str], separator: str) -> list[list[str]]:
-    if separator == " ":
-        return [_split_line(re.sub(r"[ \t]+", " ", line.strip(" \t\n")), separator) for line in lines]
-    return [[cell.strip() for cell in _split_line(line.rstrip("\n"), separator)] for line in lines]
-
-
-def _split_line(line: str, separator: str) -> list[str]:
-    if '"' not in line:
-        return line.split(separator)
-    try:  # line by line: a quote left open would swallow the lines after it
-        return next(csv.reader([line], delimiter=separator))
-    except (csv.Error, StopIteration):  # a cell longer than csv allows
-        return line.split(separator)
+    """Return the cells of lines, each by itself: a quotation mark left open would swallow the lines after it."""
+    rows = []
+    for line in lines:
+        line = re.sub(r"[ \t]+", " ", line.strip(" \t")) if separator == " " else line
+        try:
+            cells = next(csv.reader([line], delimiter=separator))
+        except (csv.Error, StopIteration):  # a cell longer than csv allows
+            cells = line.split(separator)
+        rows.append([cell.strip() for cell in cells])
+    return rows
 
 
 def _join_quoted(lines: Sequence[str]) -> list[str]:
