@@ -9,8 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from quartic.arrays import Array, RandomState, random_generator, to_host
-from quartic.clustering.placing import above_noise
-from quartic.distributed.inputs import is_dask_array
 from quartic.plots import join_ends, membership_order, own_shares, sample_nodes
 from quartic.report.figures import Indices, Names, cluster_marker, convergence, layout, ring, short, shown
 from quartic.report.page import DataTable, Part, Section
@@ -26,7 +24,6 @@ _MAP_STEPS = 100
 _MOST_ROWS = 16_000  # of the table of members: some two megabytes
 _EXAMPLES = 6
 _FEATURES = 6
-_MOST_OVERLAPS = 12
 # A node with a smaller membership in its cluster than this is ambiguous.
 _SURE = 0.6
 
@@ -46,7 +43,6 @@ def cluster_section(
         node_map(model.affinity_matrix_, memberships, labels, names),
         _members(memberships, labels, names),
         membership_chart(memberships, labels, names),
-        *_overlaps(model, names),
         *_contents(model, memberships, names, features, columns),
     ]
     answer = describe_clusters(labels, memberships, "node" if features is None else "row")
@@ -199,23 +195,6 @@ def membership_chart(memberships: Array, labels: Indices, names: Names | None = 
     sample = f" ({len(kept)} of {n} nodes shown)" if len(kept) < n else ""
     certainty = _describe_certainty(labels, memberships, "node")
     return figure, f"How much each node belongs to each cluster{sample}. {certainty}"
-
-
-def _overlaps(model: SymNMF, names: Names) -> list[DataTable]:
-    """Return which clusters share nodes, by `quartic.SymNMF.communities_`, the most first; nothing where none do."""
-    if is_dask_array(model.affinity_matrix_):
-        return []
-    inside = above_noise(model.affinity_matrix_, to_host(model.embedding_))
-    shared = np.argwhere(inside.sum(axis=1) > 1).ravel()
-    found: dict[tuple[int, ...], list[int]] = {}
-    for node in shared.tolist():
-        found.setdefault(tuple(np.flatnonzero(inside[node]).tolist()), []).append(node)
-    rows = [
-        [", ".join(map(str, clusters)), str(len(nodes)), ", ".join(short(names[i]) for i in nodes[:_EXAMPLES])]
-        for clusters, nodes in sorted(found.items(), key=lambda pair: -len(pair[1]))[:_MOST_OVERLAPS]
-    ]
-    words = f"{len(shared)} of {len(inside)} nodes have more than noise in several clusters; among them:"
-    return [DataTable("Where clusters overlap", ["clusters", "nodes", "such as"], rows, words)] if rows else []
 
 
 # -- what the clusters hold -------------------------------------------------------------------------------------------
