@@ -37,8 +37,10 @@ def growth_cases(quick: bool = False, repeats: int = 9) -> Cases:
         kind: partial(_grow, kind, sizes[: 3 if quick else None], solver, repeats)
         for kind, (sizes, solver) in kinds.items()
     }
-    data = {f"{cell.data}, r = {cell.rank}": cell for cell in (() if quick else _DATA)}
-    return {**cases, **{case: partial(_data_set, case, cell, repeats) for case, cell in data.items()}}
+    for cell in () if quick else _DATA:
+        case = f"{cell.data}, r = {cell.rank}"
+        cases[case] = partial(_data_set, case, cell, repeats)
+    return cases
 
 
 def _grow(kind: str, sizes: Sequence[int], solver: Any, repeats: int) -> Iterator[Any]:

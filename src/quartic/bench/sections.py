@@ -55,8 +55,8 @@ class Settings:
     """What a section runs: cases, methods by name, starts from a first seed on, and for how long.
 
     A run ends when the ``targets`` are reached (where there are none, those of the case) or after ``seconds``; with
-    ``patience``, after so many times what the pacemaker took from the same start, at least ``least``: while a target
-    is not reached, what it took to the next. ``curve``: a run is followed to its end. ``tol`` is that of our solvers.
+    ``patience``, after so many times what the pacemaker took from the same start, at least ``least``. ``curve``: a run
+    is followed to its end. ``tol`` is that of our solvers.
     """
 
     name: str
@@ -142,12 +142,10 @@ def run_section(settings: Settings, folder: str | os.PathLike[str], say: Say, pr
         if name in absent or (targets and not left):
             return None
         pace = [row for who in settings.pacemakers for row in store.find(case=str(case), method=who, seed=seed)]
-        limits = [settings.seconds] * max(1, len(left))
-        for k, target in enumerate(left if settings.patience and pace else ()):
-            to = seconds_to[max((t for t in targets if t < target), default=target)]
-            if to in pace[0]:
-                limits[k] = min(settings.seconds, max(settings.least, settings.patience * pace[0][to]))
-        recorder = case.recorder(seed, left, limits, curve=settings.curve)
+        limit, hardest = settings.seconds, seconds_to[min(targets)] if targets else ""
+        if settings.patience and pace and hardest in pace[0]:
+            limit = min(limit, max(settings.least, settings.patience * pace[0][hardest]))
+        recorder = case.recorder(seed, left, limit, curve=settings.curve)
         try:
             answer = run_method(case, name, method, seed, settings.tol, recorder)
         except CannotDo as why:
@@ -326,8 +324,7 @@ def choose_games(quick: bool = False) -> tuple[Cell, ...]:
 def profiles(rows: Sequence[Row], family: str, epsilon: float, measure: str) -> dict[str, Array]:
     """Return for each method, problem by problem, its measure over the best one's; infinity where it failed.
 
-    The best entry of a grid stands for its rival. Problems that not all have played are left out. What two methods
-    have computed alike to the last bit, as ``auto`` and its choice have, takes the less of their two times.
+    The best entry of a grid stands for its rival. Problems that not all have played are left out.
     """
     found: list[dict[str, float]] = []
     played: dict[tuple[str, int], list[Row]] = {}
@@ -339,25 +336,15 @@ def profiles(rows: Sequence[Row], family: str, epsilon: float, measure: str) -> 
         lowest = min((row["final"] for row in runs if math.isfinite(row.get("final", math.nan))), default=math.inf)
         floor = 1e-9 * max((row["first"] for row in runs if "first" in row), default=0.0)
         best: dict[str, float] = {}
-        alike: dict[tuple[object, ...], float] = {}
         for row in runs:
-            value = float(row.get(f"{measure} to {epsilon:g}", math.inf))
-            alike[_trace(row)] = min(alike.get(_trace(row), math.inf), value)
-        for row in runs:
-            name, value = row["method"].split(" ")[0], alike[_trace(row)]
-            if row.get("final", math.inf) > (1 + _AS_LOW) * lowest + floor:
-                value = math.inf
+            name, failed = row["method"].split(" ")[0], row.get("final", math.inf) > (1 + _AS_LOW) * lowest + floor
+            value = math.inf if failed else float(row.get(f"{measure} to {epsilon:g}", math.inf))
             best[name] = min(best.get(name, math.inf), value)
         low = min(best.values(), default=math.inf)
         if math.isfinite(low):
             found.append({name: value / max(low, 1e-12) for name, value in best.items()})
     names = dict.fromkeys(name for ratios in found for name in ratios)
     return {name: np.array([ratios.get(name, math.inf) for ratios in found]) for name in names}
-
-
-def _trace(row: Row) -> tuple[object, ...]:
-    """Return what tells one computation from another: the objective at the end, and the products to each ε."""
-    return row.get("final", row["method"]), *(row.get(f"products to {epsilon:g}") for epsilon in _LEAGUE_EPSILONS)
 
 
 def league_numbers(rows: Sequence[Row], section: str) -> list[Number]:
