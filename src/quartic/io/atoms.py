@@ -224,30 +224,17 @@ def write_pdb(path: str | Path, atoms: Any) -> None:
 
 def _write_mmcif(path: str | Path, atoms: Structure) -> None:
     gemmi = _gemmi(path)
-    model = gemmi.Model(1)
-    chains: dict[str, Any] = {}
+    names = "group_PDB id type_symbol label_atom_id label_comp_id label_asym_id label_seq_id Cartn_x Cartn_y Cartn_z"
+    document = gemmi.cif.Document()
+    loop = document.add_new_block("points").init_loop("_atom_site.", names.split())
     for i, place in enumerate(atoms.coordinates.tolist()):
-        name = atoms.chains[i] or "A"
-        chain = chains.setdefault(name, gemmi.Chain(name))
-        number, kind = int(atoms.residue_ids[i] or i + 1), atoms.residues[i] or "UNK"
-        if not len(chain) or (chain[-1].seqid.num, chain[-1].name) != (number, kind):
-            residue = gemmi.Residue()
-            residue.name, residue.seqid, residue.het_flag = kind, gemmi.SeqId(str(number)), "A"
-            chain.add_residue(residue)
-        atom = gemmi.Atom()
-        atom.name, atom.pos = atoms.names[i], gemmi.Position(*place)
+        name, kind = atoms.names[i], atoms.residues[i] or "UNK"
         # within a residue the first letter tells the element, but for ions, which are called as their residue
-        whole = atoms.residues[i] in ("", atom.name)
-        atom.element = gemmi.Element(atom.name if whole else atom.name.lstrip("0123456789")[:1])
-        chain[-1].add_atom(atom)
-    for chain in chains.values():
-        model.add_chain(chain)
-    structure = gemmi.Structure()
-    structure.add_model(model)
-    structure.setup_entities()
-    structure.assign_serial_numbers()
-    text = structure.make_mmcif_document().as_string()
-    write_whole(path, lambda file: file.write(text.encode()))
+        whole = atoms.residues[i] in ("", name)
+        element = gemmi.Element(name if whole else name.lstrip("0123456789")[:1]).name
+        words = ["ATOM", i + 1, element, name, kind, atoms.chains[i] or "A", int(atoms.residue_ids[i] or i + 1)]
+        loop.add_row([gemmi.cif.quote(str(word)) for word in (*words, *(f"{x:.3f}" for x in place))])
+    write_whole(path, lambda file: file.write(document.as_string().encode()))
 
 
 # -- XYZ --------------------------------------------------------------------------------------------------------------

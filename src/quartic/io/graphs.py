@@ -201,12 +201,13 @@ def _find_weight_column(table: Table, ends: tuple[int, int]) -> int | None:
 
 def refuse_words(table: Table) -> None:
     """Raise where a table has only words: numbers with a sign, or, in three columns, edges and their kinds."""
-    if any(table.is_numeric(column) for column in range(table.n_columns)):
+    every = range(table.n_columns)
+    if any(map(table.is_numeric, every)):
         return
-    for column in range(table.n_columns):
+    for column in every:
         if number := table.disguised(column):
             raise table.fault(0, f"{number!r} in {table.title(column)} is text; write plain numbers")
-    if table.n_columns < 3:
+    if len(every) < 3:
         return
     shown = ", ".join(repr(cell[:40]) for cell in table.sample[0][:4])
     fault = f"{shown}: all columns are words. An edge list has two columns of nodes, and weights, if any, are numbers; "
