@@ -359,7 +359,6 @@ def test_sensor_noise_is_relative():
         (lambda: datasets.sensor_field(10, 3, dimension=1, shape="c"), ValueError, "2 dimensions"),
         (lambda: datasets.sensor_field(10, 3, n_anchors=11), ValueError, "n_anchors"),
         (lambda: datasets.sensor_field(10, 3, noise=-1), ValueError, "noise"),
-        (lambda: datasets.load_sensor_field("other"), ValueError, "test10-500"),
     ],
 )
 def test_bad_arguments(call, error, words):
