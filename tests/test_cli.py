@@ -321,8 +321,7 @@ def test_cluster_with_columns_and_repeats(tmp_path):
     assert "1 repeated edge: sum" in done.stderr
     labels = {row["node"]: row["cluster"] for row in rows_of(done.stdout)}
     assert labels["a"] == labels["b"] == labels["c"] != labels["d"] == labels["e"] == labels["f"]
-    page = (tmp_path / "r.html").read_text()
-    assert "repeats=" in page[page.index("table = io.read_graph(") :][:300]
+    assert "1 repeated edge: sum" in (tmp_path / "r.html").read_text()
     assert (
         "--repeats: invalid choice: 'most' (choose from "
         in quick("cluster", path, "-k", 2, "--repeats", "most", code=2).stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -39,62 +38,49 @@ _NORMALIZED = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class _Job:
-    """The data, what is fitted to them and how, and why by so many clusters."""
-
-    table: GraphTable | FeatureTable
-    data: Any
-    settings: dict[str, Any]
-    guess: str
-    n_clusters: int
-    scaled: bool = False
-    votes: dict[str, int] | None = None
-    why: str = "as given"
-
-
 def run(options: Options) -> None:
     """Cluster, write, report; exit with 1 where the run did not converge, with 2 where the input is at fault."""
     from quartic.clustering.symnmf import SymNMF
 
     options.check(OUTPUTS)
     _check_workers(options.scheduler, options.workers)
-    job = _read(options)
-    options.say(f"{options.source}: {job.guess}")
-    if options.n_clusters is None:
-        job = _choose(options, job)
-        options.say(f"{job.n_clusters} clusters: {job.why}; -k chooses another number")
-    model = SymNMF(job.n_clusters, **job.settings)
+    table, data, settings, guess = _read(options)
+    options.say(f"{options.source}: {guess}")
+    k, votes, why = options.n_clusters, None, "as given"
+    if k is None:
+        k, votes, why = _choose(options, table, data, settings)
+        options.say(f"{k} clusters: {why}; -k chooses another number")
+    model, names = SymNMF(k, **settings), table.names
     with _workers(options) as client:
         fit = watched_fit(
-            options, lambda watcher: model.set_params(callback=watcher).fit(_split_data(job.data, client)),
-            odd=_find_oddities(job.table),
+            options, lambda watcher: model.set_params(callback=watcher).fit(_split_data(data, client)),
+            odd=_find_oddities(table),
         )  # fmt: skip
         fit.finish(
-            _describe(job.table, model),
-            write=lambda: _write(options.output, job.table.names, model),
-            section=lambda: _section(options, job, model, fit),
+            _describe(table, model),
+            write=lambda: _write(options.output, names, model),
+            section=lambda: _section(options, table, guess, why, model, fit),
             facts={
-                "read_as": "graph" if isinstance(job.table, GraphTable) else "features",
-                "guess": job.guess,
-                "n_nodes": len(job.table.names),
-                "n_clusters": job.n_clusters,
-                "votes": job.votes,
-                "affinity": job.settings.get("affinity", "precomputed"),
+                "read_as": "graph" if isinstance(table, GraphTable) else "features",
+                "guess": guess,
+                "n_nodes": len(names),
+                "n_clusters": k,
+                "votes": votes,
+                "affinity": settings.get("affinity", "precomputed"),
                 "normalized": model.normalize_,
-                "scaled": job.scaled,
-                "sizes": np.bincount(model.labels_, minlength=job.n_clusters).tolist(),
+                "scaled": isinstance(table, FeatureTable) and data is not table.X,
+                "sizes": np.bincount(model.labels_, minlength=k).tolist(),
             },
             rows=lambda: {
                 "nodes": [
-                    dict(zip(("node", "cluster", "memberships"), row, strict=True))
-                    for row in _rows(job.table.names, model)
+                    dict(zip(("node", "cluster", "memberships"), row, strict=True)) for row in _rows(names, model)
                 ]
             },
         )
 
 
-def _read(options: Options) -> _Job:
+def _read(options: Options) -> tuple[GraphTable | FeatureTable, Any, dict[str, Any], str]:
+    """Return what is read, the data that are fitted, the parameters of the estimator, and how it was read, in words."""
     if options.input != "-" and Path(options.input).is_dir():
         table: GraphTable | FeatureTable = _read_folder(options.input)
         if options.n_clusters is None:
@@ -113,7 +99,7 @@ def _read(options: Options) -> _Job:
         if options.scale == "standard":
             raise ValueError(f"--scale standard is for features, {options.source} was read as a graph; leave it out")
         normalize = None if options.normalize == "none" else options.normalize
-        return _Job(table, table.adjacency, {"normalize": normalize, **settings}, guess, options.n_clusters or 2)
+        return table, table.adjacency, {"normalize": normalize, **settings}, guess
     if options.normalize != "auto" or options.repeats is not None:
         given = "--repeats" if options.normalize == "auto" else "--normalize"
         raise ValueError(f"{given} is for graphs, {options.source} was read as features; leave it out")
@@ -121,7 +107,7 @@ def _read(options: Options) -> _Job:
     settings = {"affinity": affinity, "n_neighbors": _neighbors(options.neighbors), **settings}
     X, scaled = _scale(table, options.scale, affinity)
     guess += f"{scaled}; similarity: {affinity}" + ("" if options.affinity else " (--affinity chooses)")
-    return _Job(table, X, settings, guess, options.n_clusters or 2, scaled=X is not table.X)
+    return table, X, settings, guess
 
 
 def _scale(table: FeatureTable, how: str, affinity: str) -> tuple[Any, str]:
@@ -156,20 +142,21 @@ def _kind(options: Options) -> str | None:
     return options.as_ or implied
 
 
-def _choose(options: Options, job: _Job) -> _Job:
-    """Return the job with a number of clusters chosen by `quartic.select_rank`, and why."""
+def _choose(
+    options: Options, table: GraphTable | FeatureTable, M: Any, settings: dict[str, Any]
+) -> tuple[int, dict[str, int] | None, str]:
+    """Return a number of clusters chosen by `quartic.select_rank`, its votes, and why."""
     from quartic import select_rank
     from quartic.graphs import similarity
 
-    M, n = job.data, len(job.table.names)
-    last = min(_MOST_CLUSTERS, n - 1)
+    last = min(_MOST_CLUSTERS, len(table.names) - 1)
     if last < 3:
-        return replace(job, why=f"so few as {n} have no other number to compare")
-    if isinstance(job.table, FeatureTable):
-        M = similarity(M, kind=job.settings["affinity"], n_neighbors=job.settings["n_neighbors"])
+        return 2, None, f"so few as {len(table.names)} have no other number to compare"
+    if isinstance(table, FeatureTable):
+        M = similarity(M, kind=settings["affinity"], n_neighbors=settings["n_neighbors"])
         if 2 <= (n_groups := _count_groups(M)) <= last:
             why = f"the graph of nearest neighbours has {n_groups} separate components"
-            return replace(job, n_clusters=n_groups, votes={"groups": n_groups}, why=why)
+            return n_groups, {"groups": n_groups}, why
     found = select_rank(M, range(2, last + 1), n_runs=5, solver=options.solver, random_state=options.seed)
     votes = ", ".join(f"{_CRITERIA[name]} {vote}" for name, vote in found.votes.items())
     by = "the likelier of two random graph models, or by the eigengap if that is larger"
@@ -177,8 +164,7 @@ def _choose(options: Options, job: _Job) -> _Job:
         by = "the largest gap between eigenvalues of the neighbour graph"
     if found.best not in ([found.votes["eigengap"]] if found.neighbors else found.votes.values()):
         by = "the number of separate components, of which there are more"
-    why = f"chosen from 2 to {last} by {by} ({votes})"
-    return replace(job, n_clusters=found.best, votes=found.votes, why=why)
+    return found.best, found.votes, f"chosen from 2 to {last} by {by} ({votes})"
 
 
 def _count_groups(M: Any) -> int:
@@ -234,15 +220,14 @@ def _write(path: str, names: tuple[str, ...], model: Any) -> None:
     write_result(path, header, rows, model.labels_, arrays)
 
 
-def _section(options: Options, job: _Job, model: Any, fit: Fit) -> Any:
+def _section(options: Options, table: GraphTable | FeatureTable, guess: str, why: str, model: Any, fit: Fit) -> Any:
     from quartic.report import cluster_section
 
-    table = job.table
     features, columns = (table.X, table.columns) if isinstance(table, FeatureTable) else (None, ())
-    chosen = "" if options.n_clusters is not None else f"; number of clusters: {job.why}"
+    chosen = "" if options.n_clusters is not None else f"; number of clusters: {why}"
     return cluster_section(
-        model, table.names, title=f"Clusters of {options.input}", guessed=f"Read as {job.guess}{chosen}.",
-        features=features, columns=columns, **fit.section(**{"number of clusters": job.why}),
+        model, table.names, title=f"Clusters of {options.input}", guessed=f"Read as {guess}{chosen}.",
+        features=features, columns=columns, **fit.section(**{"number of clusters": why}),
     )  # fmt: skip
 
 

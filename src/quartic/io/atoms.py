@@ -224,16 +224,19 @@ def write_pdb(path: str | Path, atoms: Any) -> None:
 
 def _write_mmcif(path: str | Path, atoms: Structure) -> None:
     gemmi = _gemmi(path)
-    names = "group_PDB id type_symbol label_atom_id label_comp_id label_asym_id label_seq_id Cartn_x Cartn_y Cartn_z"
     document = gemmi.cif.Document()
-    loop = document.add_new_block("points").init_loop("_atom_site.", names.split())
+    columns = "group_PDB id type_symbol label_atom_id label_alt_id label_comp_id label_asym_id auth_asym_id"
+    columns += " label_seq_id auth_seq_id Cartn_x Cartn_y Cartn_z"
+    loop = document.add_new_block("points").init_loop("_atom_site.", columns.split())
     for i, place in enumerate(atoms.coordinates.tolist()):
-        name, kind = atoms.names[i], atoms.residues[i] or "UNK"
+        name, kind, chain = atoms.names[i], atoms.residues[i] or "UNK", atoms.chains[i] or "A"
         # within a residue the first letter tells the element, but for ions, which are called as their residue
         whole = atoms.residues[i] in ("", name)
         element = gemmi.Element(name if whole else name.lstrip("0123456789")[:1]).name
-        words = ["ATOM", i + 1, element, name, kind, atoms.chains[i] or "A", int(atoms.residue_ids[i] or i + 1)]
-        loop.add_row([gemmi.cif.quote(str(word)) for word in (*words, *(f"{x:.3f}" for x in place))])
+        group = int(atoms.residue_ids[i] or i + 1)
+        words = [i + 1, element, name, kind, chain, chain, group, group, *(f"{x:.3f}" for x in place)]
+        quoted = [gemmi.cif.quote(str(word)) for word in words]
+        loop.add_row(["ATOM", *quoted[:3], ".", *quoted[3:]])
     write_whole(path, lambda file: file.write(document.as_string().encode()))
 
 

@@ -235,7 +235,9 @@ def residual_histogram(residuals: Array) -> tuple[Any, str]:
     """Return how the errors of the known distances are distributed."""
     import plotly.graph_objects as go
 
-    counts, edges = np.histogram(residuals, bins=_bins(residuals))
+    low, high = float(residuals.min()), float(residuals.max())
+    room = 1e-12 * max(abs(low), abs(high)) or 1.0  # they may all be alike
+    counts, edges = np.histogram(residuals, min(60, max(5, int(np.sqrt(len(residuals))))), (low - room, high + room))
     middle = (edges[1:] + edges[:-1]) / 2
     axis = {"title": "found − given", "exponentformat": "power", "nticks": 6}
     figure = go.Figure(
@@ -247,15 +249,6 @@ def residual_histogram(residuals: Array) -> tuple[Any, str]:
         f"Errors of the {len(residuals)} known distances: root mean square {rms:.2e}, "
         f"largest {np.abs(residuals).max():.2e}."
     )
-
-
-def _bins(residuals: Array) -> int | list[float]:
-    low, high = float(residuals.min()), float(residuals.max())
-    # all alike to rounding: one bar, with a width that can be seen
-    if high - low <= 1e-12 * max(abs(low), abs(high)):
-        half = max(abs(low), 1e-300) or 1.0
-        return [low - half, high + half]
-    return min(60, max(5, int(np.sqrt(len(residuals)))))
 
 
 def _worst_pairs(X: Array, pairs: Indices, residuals: Array, given: Sequence[str], names: Names) -> DataTable:
