@@ -333,12 +333,13 @@ def test_json(file, text, name):
     np.testing.assert_array_equal(found.adjacency.toarray(), TRIANGLE)
 
 
+@pytest.mark.parametrize("write", ["node_link_data", "adjacency_data", "cytoscape_data"])
 @pytest.mark.parametrize("kind", ["Graph", "DiGraph", "MultiGraph"])
-def test_what_networkx_writes_as_json(file, kind):
+def test_what_networkx_writes_as_json(file, write, kind):
     networkx = pytest.importorskip("networkx")
     graph = getattr(networkx, kind)()
     graph.add_weighted_edges_from([("a", "b", 1), ("a", "c", 2), ("b", "c", 3)])
-    found = io.read_graph(file(json.dumps(networkx.node_link_data(graph)), "graph.json"))
+    found = io.read_graph(file(json.dumps(getattr(networkx, write)(graph)), "graph.json"))
     assert found.names == ("a", "b", "c")
     np.testing.assert_array_equal(found.adjacency.toarray(), TRIANGLE)
 

@@ -324,7 +324,8 @@ def choose_games(quick: bool = False) -> tuple[Cell, ...]:
 def profiles(rows: Sequence[Row], family: str, epsilon: float, measure: str) -> dict[str, Array]:
     """Return for each method, problem by problem, its measure over the best one's; infinity where it failed.
 
-    The best entry of a grid stands for its rival. Problems that not all have played are left out.
+    The best entry of a grid stands for its rival. Problems that not all have played are left out. What two methods
+    have computed alike to the last bit, as ``auto`` and its choice have, takes the less of their two times.
     """
     found: list[dict[str, float]] = []
     played: dict[tuple[str, int], list[Row]] = {}
@@ -336,15 +337,23 @@ def profiles(rows: Sequence[Row], family: str, epsilon: float, measure: str) -> 
         lowest = min((row["final"] for row in runs if math.isfinite(row.get("final", math.nan))), default=math.inf)
         floor = 1e-9 * max((row["first"] for row in runs if "first" in row), default=0.0)
         best: dict[str, float] = {}
+        alike: dict[tuple[object, ...], float] = {}
+        for row in runs:
+            value = float(row.get(f"{measure} to {epsilon:g}", math.inf))
+            alike[_trace(row)] = min(alike.get(_trace(row), math.inf), value)
         for row in runs:
             name, failed = row["method"].split(" ")[0], row.get("final", math.inf) > (1 + _AS_LOW) * lowest + floor
-            value = math.inf if failed else float(row.get(f"{measure} to {epsilon:g}", math.inf))
-            best[name] = min(best.get(name, math.inf), value)
+            best[name] = min(best.get(name, math.inf), math.inf if failed else alike[_trace(row)])
         low = min(best.values(), default=math.inf)
         if math.isfinite(low):
             found.append({name: value / max(low, 1e-12) for name, value in best.items()})
     names = dict.fromkeys(name for ratios in found for name in ratios)
     return {name: np.array([ratios.get(name, math.inf) for ratios in found]) for name in names}
+
+
+def _trace(row: Row) -> tuple[object, ...]:
+    """Return what tells one computation from another: the objective at the end, and the products to each ε."""
+    return row.get("final", row["method"]), *(row.get(f"products to {epsilon:g}") for epsilon in _LEAGUE_EPSILONS)
 
 
 def league_numbers(rows: Sequence[Row], section: str) -> list[Number]:

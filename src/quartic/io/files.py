@@ -67,7 +67,9 @@ _BY_START = (
 )  # fmt: skip
 GRAPHS = ("graphml", "gexf", "gml", "pajek", "json graph")
 TABLES = ("table", "parquet", "excel", "json")
-_JSON_GRAPH = re.compile(rb'\s*\{\s*"(nodes|links|edges|directed|multigraph)"')
+_JSON_GRAPH = re.compile(
+    rb'\s*\{\s*("(nodes|links|edges|elements|adjacency|directed|multigraph)"|"data"\s*:\s*\[\s*\])'
+)
 
 
 @dataclass(frozen=True)

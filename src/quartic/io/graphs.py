@@ -430,7 +430,11 @@ def _parse(source: Source, networkx: Any) -> Any:
 
 
 def _parse_json(found: dict[str, Any], networkx: Any) -> Any:
-    """Return the graph that JSON describes by nodes and links."""
+    """Return the graph that JSON describes by nodes and links, by neighbours, or as Cytoscape has it."""
+    if "elements" in found:
+        return networkx.cytoscape_graph({"data": [], "directed": False, "multigraph": False, **found})
+    if "adjacency" in found:
+        return networkx.adjacency_graph(found)
     links = next((key for key in ("links", "edges") if key in found), None)
     if links is None:
         raise ValueError("neither links nor edges in it")
