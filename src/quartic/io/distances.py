@@ -71,6 +71,10 @@ class DistanceTable:
         """Number of points."""
         return len(self.names)
 
+    def columns(self) -> dict[str, Any]:
+        """Return what `DistanceCompletion.fit_pairs` takes, by name."""
+        return {**dict.fromkeys(_WHAT), **self.quantities(), "n_points": self.n_points}
+
     def quantities(self) -> dict[str, Floats]:
         """Return the columns of numbers that there are, by their roles."""
         return {role: column for role in _WHAT if (column := getattr(self, role)) is not None}

@@ -261,7 +261,7 @@ def named_matrix(table: Table) -> tuple[tuple[str, ...], NDArray[np.float64]] | 
 
 def is_one_sided(A: Any) -> bool:
     """Tell whether a square matrix has entries on one side of its diagonal only."""
-    A = sp.csr_array(A)
+    A = sp.csr_array(A, dtype=np.float64)
     return bool(sp.tril(A, -1).count_nonzero() > 0) != bool(sp.triu(A, 1).count_nonzero() > 0)
 
 

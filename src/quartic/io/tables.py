@@ -234,7 +234,8 @@ def read_text_table(name: str, content: bytes, guessed: str) -> Table:
     content = re.sub(rb"\A\"?sep=.\"?\n", b"\n", content)  # Excel's word on the separator, which we find anyway
     content = re.sub(rb"\A#(?=[,;])", b'"#"', content)  # no remark, but a column of row numbers
     n_remarks = 0
-    if b"#" in content or b"%" in content or b"\n " in content or b"\n\t" in content:
+    indented = any(sign in content and b"\n" + sign in content for sign in (b" ", b"\t"))  # a sign alone is found fast
+    if indented or b"#" in content or b"%" in content:
         above = re.match(rb"(?:[ \t]*(?:[#%].*)?\n)*", content)
         n_remarks = len(re.findall(rb"^[ \t]*[#%]", content[above.end() if above else 0 :], re.MULTILINE))
         content = _REMARK.sub(b"", content)  # lines stay, so that they can be counted
@@ -425,10 +426,10 @@ def _split_lines(lines: Sequence[str], separator: str) -> list[list[str]]:
     rows = []
     for line in lines:
         line = re.sub(r"[ \t]+", " ", line.strip(" \t")) if separator == " " else line
-        try:
-            cells = next(csv.reader([line], delimiter=separator))
-        except (csv.Error, StopIteration):  # a cell longer than csv allows
-            cells = line.split(separator)
+        cells = line.split(separator)
+        if '"' in line:
+            with suppress(csv.Error, StopIteration):  # a cell longer than csv allows
+                cells = next(csv.reader([line], delimiter=separator))
         rows.append([cell.strip() for cell in cells])
     return rows
 
