@@ -117,6 +117,15 @@ def test_members_are_paged_and_sorted(browser, reports):
     assert certainty[0] < certainty[-1]
 
 
+def test_points_are_coloured_by_error_at_a_click(browser, reports):
+    browser.open(reports / "walk.html")
+    colours = "[...document.querySelector('.plotly-graph-div')._fullData.at(-2).marker.color]"
+    before = browser.evaluate(colours)
+    browser.evaluate("document.querySelectorAll('.updatemenu-button')[1].dispatchEvent(new Event('click'))")
+    browser.until(f"String({colours}) !== '{','.join(map(str, before))}'")
+    assert browser.errors == []
+
+
 def test_the_points_turn(browser, reports):
     browser.open(reports / "walk.html")
     figure = "document.querySelector('.plotly-graph-div')"

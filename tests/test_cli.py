@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -321,7 +322,8 @@ def test_cluster_with_columns_and_repeats(tmp_path):
     assert "1 repeated edge: sum" in done.stderr
     labels = {row["node"]: row["cluster"] for row in rows_of(done.stdout)}
     assert labels["a"] == labels["b"] == labels["c"] != labels["d"] == labels["e"] == labels["f"]
-    assert "1 repeated edge: sum" in (tmp_path / "r.html").read_text()
+    page = (tmp_path / "r.html").read_text()
+    assert "repeats=" in page[page.index("table = io.read_graph(") :][:300]
     assert (
         "--repeats: invalid choice: 'most' (choose from "
         in quick("cluster", path, "-k", 2, "--repeats", "most", code=2).stderr
@@ -814,6 +816,17 @@ def test_columns_are_scaled_where_their_ranges_tell_other_units(table, said, rig
     given = ("--as", "features", "-k", len(np.unique(y)), "-o", tmp_path / "out.npy")
     assert said in quick("cluster", tmp_path / "in.csv", *given).stderr
     assert clustering_accuracy(y, np.load(tmp_path / "out.npy")) >= right
+
+
+def test_code_of_scaled_features_runs(people, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("plotly")
+    monkeypatch.chdir(tmp_path)
+    quick("cluster", people.name, "-k", 3, "-o", "out.csv", "--report", "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    code = unescape(page.rpartition("<h3>The same in Python</h3><pre>")[2].partition("</pre>")[0])
+    exec(compile(code, "page", "exec"), {})
+    rows = (tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()[1:]
+    assert capsys.readouterr().out.splitlines() == [" ".join(row.split(",")[:2]) for row in rows]
 
 
 @pytest.mark.parametrize("kind", ["none", "symmetric", "regularized", "walks"])

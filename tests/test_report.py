@@ -1,5 +1,6 @@
-"""The report: everything in one file, every word escaped, words beside every figure."""
+"""The report: everything in one file, every word escaped, words beside every figure, code that runs."""
 
+import contextlib
 import csv
 import json
 import re
@@ -40,7 +41,7 @@ class Page(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.tags, self.links, self.words, self.figures, self.inside = [], [], [], [], []
+        self.tags, self.links, self.words, self.figures, self.code, self.inside = [], [], [], [], [], []
         self.drawn, self.tables, self.title = [], {}, ""  # what plotly is given; the cells of tables by their titles
         self.feed(text)
 
@@ -68,6 +69,8 @@ class Page(HTMLParser):
     def handle_data(self, data):
         if self.inside and self.inside[-1] not in ("script", "style"):
             self.words.append(data)
+            if self.inside[-1] == "pre":
+                self.code.append(data)
             if self.inside[-1] == "td":
                 self.tables[self.title][-1][-1] += data
             if self.inside[-1] in ("h3", "summary"):
@@ -97,11 +100,21 @@ def check_page(page, n_figures):
     assert page.tags.index("summary") == folded + 1
     assert "figure" in page.tags[:folded]
     assert page.tags[folded:].count("figure") == 1  # convergence
-    assert page.tags[folded:].count("pre") == 1
+    assert page.tags[folded:].count("pre") == 2
 
 
 def traces(figure):
     return {trace["name"]: trace for trace in figure["data"]}
+
+
+def run_code(code, folder, capsys, quiet=False):
+    """Run the code of a page as it stands, in the folder of the data; return what it prints."""
+    capsys.readouterr()
+    with contextlib.chdir(folder), warnings.catch_warnings():
+        if quiet:  # where the data leave a point free, the run warns of it
+            warnings.simplefilter("ignore")
+        exec(compile(code, "the report", "exec"), {"__name__": "__main__"})
+    return capsys.readouterr().out
 
 
 @pytest.fixture
@@ -126,12 +139,12 @@ def square(tmp_path):
     return path
 
 
-def test_report_of_a_clustering(club, tmp_path):
+def test_report_of_a_clustering(club, tmp_path, capsys):
     page = report(tmp_path, "cluster", club, "-k", 2, "-o", tmp_path / "out.csv", "--seed", 3)
     check_page(page, 3)
     text = " ".join(page.words)
     assert "<script>alert(1)</script>"[:20] in text  # shown, not run
-    assert "seed 3" in text
+    assert "random_state=3" in text
     assert "numpy" in text
     with (tmp_path / "out.csv").open(newline="") as file:
         written = {row[0][:39]: row[1] for row in list(csv.reader(file))[1:]}
@@ -147,9 +160,12 @@ def test_report_of_a_clustering(club, tmp_path):
                 unescape(text) in unescape(said) for text, said in zip(trace["text"], trace["hovertext"], strict=True)
             )
     assert found == written
+    printed = run_code(page.code[-1], tmp_path, capsys).splitlines()
+    written = (tmp_path / "out.csv").read_text().splitlines()[1:]
+    assert [line.rsplit(" ", 1)[1] for line in printed[1:]] == [line.split(",")[1] for line in written[1:]]
 
 
-def test_report_of_features_tells_what_sets_clusters_apart(tmp_path):
+def test_report_of_features_tells_what_sets_clusters_apart(tmp_path, capsys):
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(0, 1, (15, 3)), rng.normal([20, 0, 0], 1, (15, 3))])
     (tmp_path / "x.csv").write_text(
@@ -161,9 +177,10 @@ def test_report_of_features_tells_what_sets_clusters_apart(tmp_path):
     text = " ".join(page.words)
     assert "What sets the clusters apart" in text
     assert re.search(r"left ↑ (19|20)\.\d", text)
+    run_code(page.code[-1], tmp_path, capsys)
 
 
-def test_report_of_a_localisation(square, tmp_path):
+def test_report_of_a_localisation(square, tmp_path, capsys):
     page = report(tmp_path, "locate", square, "-d", 2, "-o", tmp_path / "out.csv")
     check_page(page, 3)
     text = " ".join(page.words)
@@ -175,13 +192,17 @@ def test_report_of_a_localisation(square, tmp_path):
     hollow = traces(page.drawn[0])["not determined"]
     assert hollow["marker"]["symbol"] == "circle-open"
     assert hollow["text"] == ["far"]
+    run_code(page.code[-1], tmp_path, capsys, quiet=True)
 
 
-def test_report_with_anchors(square, tmp_path):
+def test_report_with_anchors_and_alignment_runs_again(square, tmp_path, capsys):
     (tmp_path / "known.csv").write_text("point,x,y\na,0,0\nb,1,0\n")
     common = ("locate", square, "-d", 2, "-o", tmp_path / "out.csv", "--refine", "stress")
     page = report(tmp_path, *common, "--anchors", tmp_path / "known.csv", "--weights", "noise")
     assert "2 are anchors" in " ".join(page.figures)
+    run_code(page.code[-1], tmp_path, capsys, quiet=True)
+    page = report(tmp_path, *common, "--align", tmp_path / "known.csv")
+    run_code(page.code[-1], tmp_path, capsys, quiet=True)
 
 
 def test_everything_on_the_page_is_escaped(tmp_path):
@@ -255,7 +276,19 @@ def test_clusters_of_the_report_are_those_of_the_labels():
     np.testing.assert_array_equal(model.plot_memberships().images[0].get_array(), shares[np.lexsort((-own, labels))].T)
 
 
-# -- roles ----------------------------------------------------------------------------------------------------------
+# -- overlap and roles ------------------------------------------------------------------------------------------------
+
+
+def test_clusters_that_share_nodes_say_which(tmp_path):
+    A = np.zeros((13, 13))
+    A[:7, :7] = A[6:, 6:] = 1.0  # node 6 is in both
+    np.fill_diagonal(A, 0)
+    model = SymNMF(2, random_state=0).fit(A)
+    write_page(tmp_path / "page.html", "two", [cluster_section(model, [f"n{k}" for k in range(13)], title="two")])
+    page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert page.tables["Where clusters overlap"] == [["0, 1", "1", "n6"]]
+    apart = SymNMF(2, random_state=0).fit(np.kron(np.eye(2), np.ones((6, 6))))
+    assert "Where clusters overlap" not in str(cluster_section(apart, title="apart").parts)
 
 
 def test_roles_are_drawn_as_blocks(tmp_path):
@@ -317,20 +350,38 @@ def test_a_map_of_nodes_without_links(k):
 def test_a_chain_is_found_by_order_or_by_bonds():
     walk = np.cumsum(np.ones((40, 3)), axis=0)
     few = np.array([[0, 5]])
-    links = find_chain(walk, few, range(40))
+    rank, links = find_chain(walk, few, range(40))
+    np.testing.assert_array_equal(rank, np.arange(40))
     np.testing.assert_array_equal(links, np.column_stack([np.arange(39), np.arange(1, 40)]))
     # in the order of the numbers in the names, and not across a gap
     turned = [f"CA{40 - i}" for i in range(40)]
     broken = walk + np.where(np.arange(40) < 20, 0, 50)[:, None]
-    links = find_chain(broken, few, turned)
-    np.testing.assert_array_equal(links[0], [39, 38])
+    rank, links = find_chain(broken, few, turned)
+    np.testing.assert_array_equal(rank, np.arange(40)[::-1])
     assert len(links) == 38
+    atoms = [
+        f"ALA{1 + i // 4}:{['N', 'CA', 'C', 'O'][i % 4]}" for i in range(40)
+    ]  # by residue, however they are listed
+    listed = np.r_[np.arange(0, 40, 4), np.setdiff1d(np.arange(40), np.arange(0, 40, 4))]
+    rank, _ = find_chain(walk[listed], few, [atoms[i] for i in listed])
+    np.testing.assert_array_equal(rank, listed)
     cloud = np.random.default_rng(0).normal(size=(40, 3))
-    assert len(find_chain(cloud, few, range(40))) == 0
+    assert len(find_chain(cloud, few, range(40))[1]) == 0
     bonds = np.column_stack([np.arange(39), np.arange(1, 40)])
-    assert len(find_chain(cloud, bonds, range(40))) == 39
+    assert len(find_chain(cloud, bonds, range(40))[1]) == 39
     everything = np.column_stack(np.triu_indices(40, 1))
-    assert len(find_chain(cloud, everything, range(40))) == 0
+    assert len(find_chain(cloud, everything, range(40))[1]) == 0
+
+
+def test_axes_have_one_scale_and_hold_every_point():
+    X = np.random.default_rng(0).normal(size=(30, 3)) * [100.0, 5.0, 0.1]
+    figure, _ = scatter_of_points(X, np.array([[0, 1]]))
+    scene = figure.layout.scene
+    ranges = np.array([scene[f"{axis}axis"].range for axis in "xyz"])
+    assert (ranges[:, 0] < X.min(axis=0)).all()
+    assert (ranges[:, 1] > X.max(axis=0)).all()
+    scales = np.array([scene.aspectratio[axis] for axis in "xyz"]) / np.ptp(ranges, axis=1)
+    np.testing.assert_allclose(scales, scales[0])
 
 
 def test_a_misfit_is_named_where_it_is_why_nothing_is_determined():
@@ -350,17 +401,20 @@ def test_a_misfit_is_named_where_it_is_why_nothing_is_determined():
     assert "missed by more than noise or round-off" in table.words
 
 
-def test_points_are_coloured_by_error_and_true_to_scale():
+def test_points_are_coloured_by_order_or_by_error():
     X, errors = np.random.default_rng(0).normal(size=(6, 2)), np.arange(6) / 10
     sure = np.arange(6) != 2
     figure, words = scatter_of_points(X, np.array([[0, 1]]), sure, np.array([4]), errors=errors)
     assert "1 of them, hollow" in words
-    drawn = {trace.name: trace for trace in figure.data[1:-1]}
-    assert list(drawn) == ["points", "not determined", "anchors"]
-    np.testing.assert_allclose(drawn["points"].marker.color, [0.0, 0.1, 0.3, 0.5])
-    assert drawn["points"].hovertext[3] == "5<br>error 0.5"
-    assert figure.layout.yaxis.scaleanchor == "x"
-    assert scatter_of_points(np.eye(3), np.array([[0, 1]]))[0].layout.scene.aspectmode == "data"
+    by_order, by_error = figure.layout.updatemenus[0].buttons
+    named = [figure.data[k].name for k in by_error.args[2]]
+    assert named == ["points", "not determined", "anchors"]
+    assert by_order.args[0]["marker.color"] == [[0, 1, 3, 5], [2], [4]]
+    assert by_error.args[0]["marker.color"] == [[0.0, 0.1, 0.3, 0.5], [0.2], [0.4]]
+    assert figure.data[by_error.args[2][0]].hovertext[3] == "5<br>error 0.5"
+    # the order has no halves, errors have
+    assert figure.layout.coloraxis.colorbar.dtick == by_order.args[1]["coloraxis.colorbar.dtick"] == 1
+    assert by_error.args[1]["coloraxis.colorbar.dtick"] is None
 
 
 def test_convergence_is_that_of_the_run_which_led_to_the_result():

@@ -8,6 +8,24 @@ from typing import Any
 
 import numpy as np
 
+_CLUSTER_CODE = """\
+from quartic import SymNMF
+from quartic.datasets import planted_graph
+
+M, truth = planted_graph(3000, 8, random_state={seed})
+model = SymNMF(8, random_state={seed}).fit(M)
+model.labels_, model.memberships_
+"""
+_LOCATE_CODE = """\
+from quartic import DistanceCompletion
+from quartic.datasets import helix, pair_distances, random_pairs
+
+truth = helix(1000, random_state={seed})
+pairs = random_pairs(1000, 0.1, random_state={seed})
+model = DistanceCompletion(3, random_state={seed}).fit_pairs(pairs, pair_distances(truth, pairs))
+model.embedding_, model.determined_
+"""
+
 
 def run(options: Any) -> None:
     """Run the demo, print its results, and write the page where the figures can be drawn."""
@@ -61,7 +79,7 @@ def _cluster(seed: int) -> Job:
     def draw(**more: Any) -> Any:
         from quartic.report import cluster_section
 
-        return cluster_section(model, **more)
+        return cluster_section(model, code=_CLUSTER_CODE.format(seed=seed), **more)
 
     return {**facts, **about}, {**numbers, **run}, draw
 
@@ -86,7 +104,8 @@ def _locate(seed: int) -> Job:
     def draw(**more: Any) -> Any:
         from quartic.report import point_section
 
-        return point_section(model, pairs, {"distances": known}, **more)
+        code = _LOCATE_CODE.format(seed=seed)
+        return point_section(model, pairs, {"distances": known}, code=code, **more)
 
     return {**facts, **about}, {**numbers, **run}, draw
 

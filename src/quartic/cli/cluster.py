@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from quartic.cli.fitting import Fit, watched_fit, write_result
+from quartic.cli.fitting import Fit, call_code, fit_code, watched_fit, write_result
 from quartic.cli.terminal import Options
 from quartic.distributed import connect, in_blocks
 from quartic.distributed.cluster import INSTALL
@@ -59,7 +59,7 @@ def run(options: Options) -> None:
         fit.finish(
             _describe(table, model),
             write=lambda: _write(options.output, names, model),
-            section=lambda: _section(options, table, guess, why, model, fit),
+            section=lambda: _section(options, table, guess, why, _code(options, table, data, settings, k), model, fit),
             facts={
                 "read_as": "graph" if isinstance(table, GraphTable) else "features",
                 "guess": guess,
@@ -200,10 +200,12 @@ def _neighbors(given: str) -> int | str | None:
 def _describe(table: GraphTable | FeatureTable, model: Any) -> str:
     from quartic.report.clusters import describe_clusters
 
-    what = "row" if isinstance(table, FeatureTable) else "node"
-    found = describe_clusters(model.labels_, model.memberships_, what)
+    features = isinstance(table, FeatureTable)
+    found = describe_clusters(model.labels_, model.memberships_, "row" if features else "node")
     if model.normalize_ is not None:
         found += f" Graph: {_NORMALIZED[model.normalize_]} (--normalize {model.normalize_})."
+    if features and model.n_components > 3 and 3 * np.bincount(model.labels_).max() > len(table.names):
+        found += " One cluster has more than a third of all: another --neighbors may split it."
     return found
 
 
@@ -220,15 +222,35 @@ def _write(path: str, names: tuple[str, ...], model: Any) -> None:
     write_result(path, header, rows, model.labels_, arrays)
 
 
-def _section(options: Options, table: GraphTable | FeatureTable, guess: str, why: str, model: Any, fit: Fit) -> Any:
+def _section(
+    options: Options, table: GraphTable | FeatureTable, guess: str, why: str, code: str, model: Any, fit: Fit
+) -> Any:
     from quartic.report import cluster_section
 
     features, columns = (table.X, table.columns) if isinstance(table, FeatureTable) else (None, ())
     chosen = "" if options.n_clusters is not None else f"; number of clusters: {why}"
     return cluster_section(
         model, table.names, title=f"Clusters of {options.input}", guessed=f"Read as {guess}{chosen}.",
-        features=features, columns=columns, **fit.section(**{"number of clusters": why}),
+        features=features, columns=columns, code=code, **fit.section(**{"number of clusters": why}),
     )  # fmt: skip
+
+
+def _code(options: Options, table: GraphTable | FeatureTable, X: Any, settings: dict[str, Any], k: int) -> str:
+    from quartic import SymNMF
+
+    made = call_code("SymNMF", str(k), settings, SymNMF().get_params())
+    before, how = _client_code(options.scheduler, options.workers)
+    if is_dask_array(X):
+        return (
+            f"{before}from quartic import SymNMF, io\n\n"
+            f"model = {made}.fit(io.read_blocks({options.input!r}))\nprint(model.labels_)\n"
+        )
+    reader, data = ("read_graph", "adjacency") if isinstance(table, GraphTable) else ("read_features", "X")
+    data = f"table.{data}"
+    if isinstance(table, FeatureTable) and X is not table.X:
+        before += "from sklearn.preprocessing import StandardScaler\n"
+        data = f"StandardScaler().fit_transform({data})"
+    return fit_code(options, reader, f"{made}.fit({how.format(data)})", "cluster", "labels_", before)
 
 
 # -- on a Dask cluster: the client, the data in blocks, and a folder of blocks as input -------------------------------
@@ -282,6 +304,20 @@ def _split_data(data: Any, client: Any) -> Any:
         return data
     threads = sum(client.nthreads().values())
     return in_blocks(data, max(threads, min(_BLOCKS_EACH * threads, data.shape[0] // _ROWS_AT_LEAST)))
+
+
+def _client_code(scheduler: str | None, n_workers: int | None) -> tuple[str, str]:
+    """Return the lines of Python that make such a client, and how data are handed to it."""
+    if scheduler is not None:
+        made = f"from quartic.distributed import connect, in_blocks\n\nclient = connect({scheduler!r})\n"
+    elif n_workers is not None:
+        made = (
+            "from distributed import Client\nfrom quartic.distributed import in_blocks\n\n"
+            f"client = Client(n_workers={n_workers}, threads_per_worker=1)\n"
+        )
+    else:
+        return "", "{}"
+    return made, f"in_blocks({{}}, {_BLOCKS_EACH} * sum(client.nthreads().values()))"
 
 
 def _read_folder(path: str) -> GraphTable:

@@ -217,3 +217,24 @@ def write_result(
             write(text.getvalue())
         else:
             write_whole(path, lambda file: file.write(text.getvalue().encode()))
+
+
+# -- the same run as Python code --------------------------------------------------------------------------------------
+
+
+def call_code(name: str, first: str, settings: dict[str, Any], defaults: dict[str, Any]) -> str:
+    """Return ``Name(first, setting=value, …)`` with the settings that differ from their defaults."""
+    told = [f"{key}={value!r}" for key, value in settings.items() if key not in defaults or value != defaults[key]]
+    return f"{name}({', '.join([first, *told])})"
+
+
+def fit_code(options: Options, reader: str, fitted: str, each: str, found: str, before: str = "") -> str:
+    """Return the lines of Python that read the input, make the fit, and print what is found of each name."""
+    path = "input.csv" if options.input == "-" else options.input
+    note = "# the input came by a pipe: save it as input.csv\n" if options.input == "-" else ""
+    given = {key: value for key, value in options.reading.items() if value is not None}
+    return (
+        f"{before}from quartic import {fitted.partition('(')[0]}, io\n\n{note}"
+        f"table = {call_code(f'io.{reader}', repr(path), given, {})}\nmodel = {fitted}\n"
+        f"for name, {each} in zip(table.names, model.{found}):\n    print(name, {each})\n"
+    )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from quartic.cli.fitting import Fit, watched_fit, write_result
+from quartic.cli.fitting import Fit, call_code, fit_code, watched_fit, write_result
 from quartic.cli.terminal import Options
 from quartic.distance.findings import DistanceWarning
 from quartic.io import DistanceTable, FileFormatError, read_anchors, read_distances, write_pdb, write_xyz
@@ -44,7 +44,8 @@ def run(options: Options) -> None:
         None if path is None else read_anchors(path, names, d) for path in (options.anchors, options.align)
     )
     asked = {name: getattr(options, name) for name in ("refine", "noise", "robust")}
-    model = DistanceCompletion(d, align_to=align_to, **options.settings, **asked)
+    settings = {**options.settings, **asked}
+    model = DistanceCompletion(d, align_to=align_to, **settings)
     options.say(f"{options.source}: {table.guess}")
 
     def locate(watcher: Any) -> Any:
@@ -62,7 +63,7 @@ def run(options: Options) -> None:
     fit.finish(
         describe_points(model, len(table.pairs), names),
         write=lambda: _write(options.output, header, rows, model.embedding_, table),
-        section=lambda: _section(options, table, list(anchors or ()), model, fit),
+        section=lambda: _section(options, table, list(anchors or ()), _code(options, settings), model, fit),
         facts={
             "guess": table.guess,
             "n_points": table.n_points,
@@ -111,11 +112,26 @@ def _write(path: str, header: list[str], rows: list[list[Any]], X: Any, table: D
     write(path, (table.atoms or atoms_of_points(table.names)).at(X))
 
 
-def _section(options: Options, table: DistanceTable, anchors: list[int], model: Any, fit: Fit) -> Any:
+def _section(options: Options, table: DistanceTable, anchors: list[int], code: str, model: Any, fit: Fit) -> Any:
     from quartic.report import point_section
 
     return point_section(
         model, table.pairs, {"distances": table.distances, "lower": table.lower, "upper": table.upper}, table.names,
-        title=f"Points from {options.input}", guessed=f"Read as {table.guess}.", anchors=anchors,
+        title=f"Points from {options.input}", guessed=f"Read as {table.guess}.", anchors=anchors, code=code,
         **fit.section(**{"mirror image": model.chirality_, "search": model.start_}),
     )  # fmt: skip
+
+
+def _code(options: Options, settings: dict[str, Any]) -> str:
+    from quartic import DistanceCompletion
+
+    def places(path: str) -> str:
+        return f"io.read_anchors({path!r}, table.names, {options.dimension})"
+
+    made = call_code("DistanceCompletion", str(options.dimension), settings, DistanceCompletion().get_params())
+    if options.align is not None:
+        made = f"{made[:-1]}, align_to={places(options.align)})"
+    known = "**table.columns()" + ("" if options.weights is None else f' | {{"weights": {options.weights!r}}}')
+    anchors = "" if options.anchors is None else f", anchors={places(options.anchors)}"
+    fitted = f"{made}.fit_pairs(table.pairs, {known}{anchors})"
+    return fit_code(options, "read_distances", fitted, "place", "embedding_")

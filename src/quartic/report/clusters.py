@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from quartic.arrays import Array, RandomState, random_generator, to_host
+from quartic.clustering.placing import above_noise
+from quartic.distributed.inputs import is_dask_array
 from quartic.plots import join_ends, membership_order, own_shares, sample_nodes
 from quartic.report.figures import Indices, Names, cluster_marker, convergence, layout, ring, short, shown
 from quartic.report.page import DataTable, Part, Section
@@ -24,6 +26,7 @@ _MAP_STEPS = 100
 _MOST_ROWS = 16_000  # of the table of members: some two megabytes
 _EXAMPLES = 6
 _FEATURES = 6
+_MOST_OVERLAPS = 12
 # A node with a smaller membership in its cluster than this is ambiguous.
 _SURE = 0.6
 
@@ -35,7 +38,7 @@ def cluster_section(
     """Return the section on a fitted model, and on the features of its nodes where there are any.
 
     ``names`` are those of the nodes, or else their numbers; ``guessed`` says how the data were read;
-    ``more`` are title, notes, facts and command of the `Section`.
+    ``more`` are title, notes, facts, command and code of the `Section`.
     """
     labels, memberships = np.asarray(model.labels_), to_host(model.memberships_)
     names = range(len(labels)) if names is None else names
@@ -43,6 +46,7 @@ def cluster_section(
         node_map(model.affinity_matrix_, memberships, labels, names),
         _members(memberships, labels, names),
         membership_chart(memberships, labels, names),
+        *_overlaps(model, names),
         *_contents(model, memberships, names, features, columns),
     ]
     answer = describe_clusters(labels, memberships, "node" if features is None else "row")
@@ -197,6 +201,23 @@ def membership_chart(memberships: Array, labels: Indices, names: Names | None = 
     return figure, f"How much each node belongs to each cluster{sample}. {certainty}"
 
 
+def _overlaps(model: SymNMF, names: Names) -> list[DataTable]:
+    """Return which clusters share nodes, by `quartic.SymNMF.communities_`, the most first; nothing where none do."""
+    if is_dask_array(model.affinity_matrix_):
+        return []
+    inside = above_noise(model.affinity_matrix_, to_host(model.embedding_))
+    shared = np.argwhere(inside.sum(axis=1) > 1).ravel()
+    found: dict[tuple[int, ...], list[int]] = {}
+    for node in shared.tolist():
+        found.setdefault(tuple(np.flatnonzero(inside[node]).tolist()), []).append(node)
+    rows = [
+        [", ".join(map(str, clusters)), str(len(nodes)), ", ".join(short(names[i]) for i in nodes[:_EXAMPLES])]
+        for clusters, nodes in sorted(found.items(), key=lambda pair: -len(pair[1]))[:_MOST_OVERLAPS]
+    ]
+    words = f"{len(shared)} of {len(inside)} nodes have more than noise in several clusters; among them:"
+    return [DataTable("Where clusters overlap", ["clusters", "nodes", "such as"], rows, words)] if rows else []
+
+
 # -- what the clusters hold -------------------------------------------------------------------------------------------
 
 
@@ -251,7 +272,7 @@ def _telling_features(labels: Any, n_clusters: int, features: Any, columns: Sequ
 def role_section(model: RoleNMF, names: Names | None = None, **more: Any) -> Section:
     """Return the section on a fitted `quartic.clustering.RoleNMF`: who sends to whom, role by role, and who has which.
 
-    ``names`` are those of the nodes, or else those of the model; ``more`` are title, notes, facts and command.
+    ``names`` are those of the nodes, or else those of the model; ``more`` are title, notes, facts, command and code.
     """
     import plotly.graph_objects as go
 

@@ -77,6 +77,8 @@ async function drawFigures(packed) {
   document.head.append(library);
   for (const place of all(".plotly-graph-div")) {
     const { data, layout, config } = JSON.parse(place.nextElementSibling.textContent);
+    const sides = layout.scene && layout.scene.aspectratio; // as large as the screen is wide
+    for (const axis in sides) sides[axis] *= Math.min(1.5, place.clientWidth / 420);
     Plotly.newPlot(place, data, layout, config);
   }
   for (const fold of all("details")) { // what is drawn while folded has no width

@@ -48,7 +48,7 @@ class Section:
 
     A figure, of plotly's or the bytes of a PNG, comes with a sentence that says the same. Its ``layout.meta.title``
     stands above it, and ``layout.meta.find`` in a box that searches its names; then its last trace, which is empty,
-    rings what is found. ``guessed`` says how the data were read.
+    rings what is found. ``code`` is the run of ``command`` in Python; ``guessed`` says how the data were read.
     """
 
     title: str
@@ -58,6 +58,7 @@ class Section:
     facts: dict[str, str] = field(default_factory=dict)
     folded: Sequence[Part] = ()
     command: str = ""
+    code: str = ""
     guessed: str = ""
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quartic.arrays import Array
+from quartic.io import Structure
 from quartic.io.distances import axis_names
 from quartic.io.files import count
 from quartic.plots import group_points, join_ends
@@ -22,6 +23,7 @@ from quartic.report.figures import (
     ring,
     short,
     shown,
+    whole_ticks,
 )
 from quartic.report.page import DataTable, Part, Section
 
@@ -37,6 +39,7 @@ _MOST_POINTS = 8_000  # drawn, and rows of the table: some two megabytes
 _CHAIN, _GAP = 3.0, 4.0
 _SCALE = ["#0d0887", "#7e03a8", "#cc4778", "#f89540"]  # plasma without its yellow end, which is lost on white
 _EYE = {"x": 1.05, "y": -1.15, "z": 0.7}
+_MARGIN = 0.04
 
 
 def point_section(
@@ -46,7 +49,7 @@ def point_section(
     """Return the section on a model fitted to pairs, with their known distances, lower and upper bounds.
 
     ``names`` are those of the points, or else their numbers; ``guessed`` says how the data were read;
-    ``more`` are title, notes, facts and command of the `Section`.
+    ``more`` are title, notes, facts, command and code of the `Section`.
     """
     X, sure = np.asarray(model.embedding_), np.asarray(model.determined_)
     names = range(len(X)) if names is None else names
@@ -94,7 +97,7 @@ def scatter_of_points(
     X: Array, pairs: Indices, determined: Mask | None = None, anchors: Indices | None = None,
     names: Names | None = None, errors: Array | None = None
 ) -> tuple[Any, str]:  # fmt: skip
-    """Return the points in 2-D or 3-D, coloured by their errors, true to scale.
+    """Return the points in 2-D or 3-D, coloured by their order or their errors, true to scale.
 
     Consecutive points are joined where they form a chain, and some of the known distances are drawn otherwise;
     undetermined points are hollow, anchors diamonds.
@@ -108,7 +111,7 @@ def scatter_of_points(
     kind = go.Scatter if flat else go.Scatter3d
     names = range(n) if names is None else names
     errors = np.zeros(n) if errors is None else errors
-    links = find_chain(X, pairs, names)
+    rank, links = find_chain(X, pairs, names)
 
     def lines(ends: Indices, **style: Any) -> Any:
         at = dict(zip(axes, join_ends(places, ends).T.astype(np.float32), strict=True))
@@ -122,6 +125,7 @@ def scatter_of_points(
     groups = group_points(n, determined, [] if anchors is None else anchors)
     visible = np.arange(n) % max(1, -(-n // _MOST_POINTS)) == 0
     size = (8.0 if flat else 4.0) * (1.0 if n <= 200 else 0.6)
+    colourings: dict[str, list[Any]] = {"order": [], "error": []}
     doubt = int(groups["not determined"].sum())
     # hollow ones stand out by their size too, unless they are most of all
     symbols = ("circle", 1.0), ("circle-open", 1.6 if 2 * doubt < n else 1.0), ("diamond", 1.6)
@@ -129,6 +133,8 @@ def scatter_of_points(
         here = np.flatnonzero(which & (visible | groups["anchors"])).tolist()
         if not here:
             continue
+        colourings["order"].append(rank[here].tolist())
+        colourings["error"].append([float(f"{error:.3g}") for error in errors[here]])
         text = [shown(names[i]) for i in here]
         more = "<br>not determined" if label == "not determined" else ""
         hover = [f"{name}<br>error {errors[i]:.2g}{more}" for name, i in zip(text, here, strict=True)]
@@ -136,26 +142,16 @@ def scatter_of_points(
             kind(
                 **dict(zip(axes, places[here].T.astype(np.float32), strict=True)), name=label, text=text,
                 mode="markers+text" if n <= _MOST_NAMES else "markers", hovertext=hover, hoverinfo="text",
-                marker={"color": errors[here].astype(np.float32), "coloraxis": "coloraxis", "symbol": symbol,
+                marker={"color": rank[here], "coloraxis": "coloraxis", "symbol": symbol,
                         "size": size * larger, "line": {"width": 0 if symbol == "circle" else 2}},
                 textposition="top center", textfont={"size": 12}, **({"cliponaxis": False} if flat else {}),
             )
         )  # fmt: skip
-    # beside the legend and above the points, whose width on a telephone they need for themselves
-    bar = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom", "len": 0.45, "thickness": 10,
-           "title": {"text": "error", "side": "top"}, "nticks": 5, "tickfont": {"size": 11}}  # fmt: skip
-    axis: dict[str, Any] = {"zeroline": False, "automargin": True}
-    space: dict[str, Any] = {"xaxis": axis, "yaxis": {**axis, "scaleanchor": "x"}, "dragmode": "pan"}
-    if not flat:
-        axis = {"nticks": 4, "tickfont": {"size": 10}}
-        scene = {f"{name}axis": {**axis, "title": name} for name in axes}
-        camera = {"eye": _EYE, "projection": {"type": "orthographic"}}
-        space = {"scene": {**scene, "aspectmode": "data", "camera": camera, "dragmode": "turntable"}}
     look = layout(
-        f"The points (drag to {'move' if flat else 'turn'})", find="Find a point", height=560,
-        coloraxis={"colorscale": _SCALE, "colorbar": bar},
-        margin={"l": 45, "r": 10, "t": 90, "b": 35} if flat else {"l": 0, "r": 0, "t": 90, "b": 0},
-        legend={"orientation": "h", "y": -0.1 if flat else 0, "yanchor": "top"}, **space,
+        f"The points (drag to {'move' if flat else 'turn'})", find="Find a point",
+        coloraxis={"colorscale": _SCALE, "colorbar": _colour_bar(n)},
+        legend={"orientation": "h", "y": -0.1 if flat else 0, "yanchor": "top"},
+        updatemenus=[_switch(colourings, len(traces), n)], **_true_to_scale(places, flat),
     )  # fmt: skip
     some = f" (a sample of {len(drawn)} of {len(pairs)} known distances drawn)" if len(drawn) < len(pairs) else ""
     some = "; consecutive points are joined" if len(links) else some
@@ -165,28 +161,70 @@ def scatter_of_points(
     return go.Figure([*traces, kind(ring(flat))], look), f"{n} points in {count(d, 'dimension')}{more}; {told}.{held}"
 
 
-def find_chain(X: Array, pairs: Indices, names: Names) -> Indices:
-    """Return the links of the chain that the points form, if they do, in the order of the numbers in their names.
+def find_chain(X: Array, pairs: Indices, names: Names) -> tuple[Indices, Indices]:
+    """Return the place of each point in the order of the points, and the links of the chain they form, if they do.
 
-    It is a chain where nearly all consecutive points have a known distance and few others do, or where they lie much
-    nearer than any two points.
+    The order is that of the numbers in the names, where each has one of its own, or of the residues. It is a chain
+    where nearly all consecutive points have a known distance and few others do, or where they lie much nearer than
+    any two points.
     """
     n = len(X)
     numbers = [re.findall(r"\d+", str(name)) for name in names]
     order = np.arange(n)
     if all(numbers) and len({found[-1] for found in numbers}) == n:
         order = np.argsort([int(found[-1]) for found in numbers], kind="stable")
+    elif (atoms := Structure.named([str(name) for name in names])) is not None:
+        order = np.lexsort((atoms.residue_ids, np.array(atoms.chains)))
     rank = np.empty(n, dtype=np.intp)
     rank[order] = np.arange(n)
     links = np.column_stack([order[:-1], order[1:]])
     if n < 10:
-        return links[:0]
+        return rank, links[:0]
     steps = np.linalg.norm(X[links[:, 0]] - X[links[:, 1]], axis=1)
     other = np.random.default_rng(0).permutation(n)
     near = float(np.median(steps)) * _CHAIN < float(np.median(np.linalg.norm(X - X[other], axis=1)))
     apart = np.abs(rank[pairs[:, 0]] - rank[pairs[:, 1]])
     bonded = 0.9 * (n - 1) <= np.count_nonzero(apart == 1) and len(pairs) < n * (n - 1) / 4
-    return links[steps <= _GAP * np.median(steps)] if near or bonded else links[:0]
+    return rank, links[steps <= _GAP * np.median(steps)] if near or bonded else links[:0]
+
+
+def _true_to_scale(places: Array, flat: bool) -> dict[str, Any]:
+    """Return axes with one scale for all, which hold every point, however long and thin the whole is."""
+    if flat:
+        axis = {"zeroline": False, "automargin": True}
+        return {"xaxis": axis, "yaxis": {**axis, "scaleanchor": "x"}, "dragmode": "pan", "height": 560,
+                "margin": {"l": 45, "r": 10, "t": 90, "b": 35}}  # fmt: skip
+    low, high = places.min(axis=0), places.max(axis=0)
+    room = _MARGIN * max(float((high - low).max()), 1e-300)
+    low, high = low - room, high + room
+    sides = (high - low) / (high - low).max()
+    sides *= min(1.35, np.sqrt(3) / np.linalg.norm(sides))  # long and thin things fill the frame too
+    scene: dict[str, Any] = {
+        "aspectmode": "manual", "aspectratio": dict(zip("xyz", sides.tolist(), strict=True)),
+        "camera": {"eye": _EYE, "projection": {"type": "orthographic"}}, "dragmode": "turntable",
+    }  # fmt: skip
+    for name, a, b in zip("xyz", low.tolist(), high.tolist(), strict=True):
+        scene[f"{name}axis"] = {"range": [a, b], "nticks": 4, "title": name, "tickfont": {"size": 10}}
+    return {"scene": scene, "margin": {"l": 0, "r": 0, "t": 90, "b": 0}, "height": 560}
+
+
+def _colour_bar(n: int) -> dict[str, Any]:
+    """Return a bar beside the buttons and above the points, whose width on a telephone they need for themselves."""
+    where = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom", "len": 0.45, "thickness": 10}
+    return {**where, "title": {"text": "order", "side": "top"}, "nticks": 5, "tickfont": {"size": 11}, **whole_ticks(n)}
+
+
+def _switch(colourings: dict[str, list[Any]], n_traces: int, n: int) -> dict[str, Any]:
+    """Return buttons that colour the points, the last traces but that of what is found, one way or the other."""
+    buttons = []
+    for name, colours in colourings.items():
+        points = list(range(n_traces - len(colours), n_traces))
+        ticks = whole_ticks(n).get("dtick") if name == "order" else None
+        bar = {"coloraxis.colorbar.title.text": name, "coloraxis.colorbar.dtick": ticks}
+        change = [{"marker.color": colours}, bar, points]
+        buttons.append({"label": f"by {name}", "method": "update", "args": change})
+    where = {"x": 0, "xanchor": "left", "y": 1.0, "yanchor": "bottom", "pad": {"b": 6}}
+    return {"type": "buttons", "direction": "right", "buttons": buttons, **where}
 
 
 def _places(X: Array, sure: Mask, errors: Array, names: Names) -> DataTable:
@@ -235,9 +273,7 @@ def residual_histogram(residuals: Array) -> tuple[Any, str]:
     """Return how the errors of the known distances are distributed."""
     import plotly.graph_objects as go
 
-    low, high = float(residuals.min()), float(residuals.max())
-    room = 1e-12 * max(abs(low), abs(high)) or 1.0  # they may all be alike
-    counts, edges = np.histogram(residuals, min(60, max(5, int(np.sqrt(len(residuals))))), (low - room, high + room))
+    counts, edges = np.histogram(residuals, bins=_bins(residuals))
     middle = (edges[1:] + edges[:-1]) / 2
     axis = {"title": "found − given", "exponentformat": "power", "nticks": 6}
     figure = go.Figure(
@@ -249,6 +285,15 @@ def residual_histogram(residuals: Array) -> tuple[Any, str]:
         f"Errors of the {len(residuals)} known distances: root mean square {rms:.2e}, "
         f"largest {np.abs(residuals).max():.2e}."
     )
+
+
+def _bins(residuals: Array) -> int | list[float]:
+    low, high = float(residuals.min()), float(residuals.max())
+    # all alike to rounding: one bar, with a width that can be seen
+    if high - low <= 1e-12 * max(abs(low), abs(high)):
+        half = max(abs(low), 1e-300) or 1.0
+        return [low - half, high + half]
+    return min(60, max(5, int(np.sqrt(len(residuals)))))
 
 
 def _worst_pairs(X: Array, pairs: Indices, residuals: Array, given: Sequence[str], names: Names) -> DataTable:
