@@ -17,7 +17,7 @@ import numpy as np
 from quartic import DistanceCompletion, datasets
 from quartic.bench.numbers import record, run_script
 from quartic.datasets import helix, load_points, pair_distances, pairs_within, protein, random_pairs, sensor_field
-from quartic.io import read_mdjeep
+from quartic.io import read_distances
 from quartic.metrics import align, normalized_rmse, rmsd
 
 WAYS = {"default": {}, "weights=noise": {"weights": "noise"}, "refine=stress": {"refine": "stress"},
@@ -54,7 +54,7 @@ def atoms(name):
 
 
 def intervals(name):
-    given = read_mdjeep(datasets.data_home() / "mdjeep" / "interval" / f"{name}.nmr.gz")
+    given = read_distances(datasets.data_home() / "mdjeep" / "interval" / f"{name}.nmr.gz")
     bounds = {"lower": given.lower, "upper": given.upper, "n_points": given.n_points}
     model, seconds = fit(given.pairs, None, 3, n_init=2, **bounds)
     d = model.distances(given.pairs)

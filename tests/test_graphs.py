@@ -249,7 +249,7 @@ def need(load, *arguments):
 
 
 def test_orl_equals_the_authors_file():
-    X, theirs = need(datasets.load_orl), need(datasets.load_similarity, "orl")
+    X, theirs = need(datasets.load_features, "orl"), need(datasets.load_similarity, "orl")
     W = similarity(X.features, "self_tuning")
     np.testing.assert_array_equal(W.indptr, theirs.matrix.indptr)
     np.testing.assert_array_equal(W.indices, theirs.matrix.indices)
@@ -259,7 +259,7 @@ def test_orl_equals_the_authors_file():
 
 @pytest.mark.parametrize("name", ["tdt2", "reuters"])
 def test_documents_equal_the_authors_file_but_for_ties(name):
-    data = need({"tdt2": datasets.load_tdt2, "reuters": datasets.load_reuters}[name])
+    data = need(datasets.load_features, name)
     theirs = need(datasets.load_similarity, name)
     np.testing.assert_array_equal(data.labels, theirs.labels)
     X, n = data.features, data.features.shape[0]

@@ -146,24 +146,6 @@ def test_runs_are_kept_and_not_made_again(tmp_path):
     assert drawn[0].stat().st_size > 10_000
 
 
-def test_who_is_late_for_one_target_has_the_time_of_the_next(tmp_path):
-    """A run ends when it has taken ``patience`` times what auto took to the target after the one it waits for."""
-    game = Cell("planted-60-3", 3, "symnmf", "random").load()
-    now = [0.0]
-    recorder = game.recorder(0, [1e-2, 1e-3, 1e-6], [1.0, 2.0, 5.0])
-    recorder.watch.seconds = lambda: now[0]
-    reference = recorder.reference
-    recorder.see(game.random(0), reference)
-    now[0] = 0.9
-    recorder.measure = lambda X: {"error": 5e-3, "objective": 1.0}
-    recorder.see(game.random(0), 5e-3 * reference)  # the first target, in time
-    now[0] = 1.9
-    recorder.see(game.random(0), 5e-3 * reference)
-    now[0] = 2.1
-    with pytest.raises(StopIteration):
-        recorder.see(game.random(0), 5e-3 * reference)
-
-
 def test_the_command_runs_a_game_and_prints_the_profiles(tmp_path):
     words = ["league", "--case", "stress cloud-30-0.8-0.05:3 spectral", "--seconds", "0.3", "-o", str(tmp_path)]
     done = invoke("bench", *words)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,105 +27,98 @@ model.embedding_, model.determined_
 """
 
 
-@dataclass(frozen=True)
-class Job:
-    """One job done: what was given, what came out, in words and numbers."""
-
-    title: str
-    facts: dict[str, str]
-    numbers: dict[str, Any]
-    section: Any
-
-
 def run(options: Any) -> None:
     """Run the demo, print its results, and write the page where the figures can be drawn."""
     from rich.console import Console
 
     from quartic.cli.terminal import check_target, print_json
 
-    report, as_json = options.report, options.as_json
-    check_target(report, (".html", ".htm"), "--report")
-    console = Console(stderr=as_json)
-    jobs = []
-    for title, do in (("clusters of a graph", _cluster), ("points from a tenth of their distances", _locate)):
+    check_target(options.report, (".html", ".htm"), "--report")
+    console = Console(stderr=options.as_json)
+    jobs = {}
+    for title, do in (
+        ("Clusters of a graph (symmetric NMF)", _cluster), ("Points from a tenth of their distances", _locate),
+    ):  # fmt: skip
         with console.status(f"{title} …"):
-            jobs.append(do(options.seed))
+            jobs[title] = do(options.seed)
     from quartic.report import report_available, write_page  # after the first sign of life: it loads slowly
 
-    page = None
-    if report_available():
-        write_page(report, "quartic demo", [job.section for job in jobs])
-        page = str(report)
-    if as_json:
-        print_json({"report": page, **{job.title: job.numbers for job in jobs}})
+    drawn = report_available()
+    if drawn:
+        sections = [make(title=title, facts=facts) for title, (facts, _, make) in jobs.items()]
+        write_page(options.report, "quartic demo", sections)
+    if options.as_json:
+        found = {title: numbers for title, (_, numbers, _) in jobs.items()}
+        print_json({"report": str(options.report) if drawn else None, **found})
         return
-    for job in jobs:
-        console.print(f"\n[bold]{job.title}[/bold]")
-        for key, value in job.facts.items():
+    for title, (facts, _, _) in jobs.items():
+        console.print(f"\n[bold]{title}[/bold]")
+        for key, value in facts.items():
             console.print(f"  {key:12} {value}", highlight=False, soft_wrap=True)
-    if page is None:
-        console.print("\nFor a page with figures: pip install 'quartic[report]'", markup=False)
-    else:
-        console.print(f"\nFigures: {page}", markup=False)
+    page = f"Figures: {options.report}" if drawn else "For a page with figures: pip install 'quartic[report]'"
+    console.print(f"\n{page}", markup=False)
+
+
+Job = tuple[dict[str, str], dict[str, Any], Callable[..., Any]]  # results in words, in numbers, and what draws them
 
 
 def _cluster(seed: int) -> Job:
     from quartic import SymNMF
     from quartic.datasets import planted_graph
-    from quartic.io.files import count
     from quartic.metrics import clustering_accuracy, nmi
-    from quartic.report import cluster_section, report_available
 
     M, truth = planted_graph(3000, 8, random_state=seed)
-    started = time.perf_counter()
-    model = SymNMF(8, random_state=seed).fit(M)
-    seconds = time.perf_counter() - started
+    model, about, run = _fit(lambda: SymNMF(8, random_state=seed).fit(M), "products")
     accuracy, information = clustering_accuracy(truth, model.labels_), nmi(truth, model.labels_)
     facts = {
         "given": f"a graph of {M.shape[0]} nodes, {M.nnz} entries, 8 hidden communities",
         "found": f"{100 * accuracy:.1f} % of the nodes in the right community (NMI {information:.3f})",
-        "solver": f"{model.result_.solver}: {count(model.n_iter_, 'iteration')}, {model.result_.n_products} products",
-        "status": model.result_.message,
-        "seconds": f"{seconds:.2f}",
     }
-    numbers = {
-        "accuracy": accuracy, "nmi": information, "objective": model.objective_, "n_iter": model.n_iter_,
-        "converged": model.result_.success, "seconds": seconds,
-    }  # fmt: skip
-    title, code = "Clusters of a graph (symmetric NMF)", _CLUSTER_CODE.format(seed=seed)
-    section = cluster_section(model, title=title, facts=facts, code=code) if report_available() else None
-    return Job(title, facts, numbers, section)
+    numbers = {"accuracy": accuracy, "nmi": information, "objective": model.objective_}
+
+    def draw(**more: Any) -> Any:
+        from quartic.report import cluster_section
+
+        return cluster_section(model, code=_CLUSTER_CODE.format(seed=seed), **more)
+
+    return {**facts, **about}, {**numbers, **run}, draw
 
 
 def _locate(seed: int) -> Job:
     from quartic import DistanceCompletion
     from quartic.datasets import helix, pair_distances, random_pairs
-    from quartic.io.files import count
     from quartic.metrics import normalized_rmse
-    from quartic.report import point_section, report_available
 
     truth = helix(1000, random_state=seed)
     pairs = random_pairs(len(truth), 0.1, random_state=seed)
     known = pair_distances(truth, pairs)
-    started = time.perf_counter()
-    model = DistanceCompletion(3, random_state=seed).fit_pairs(pairs, known)
-    seconds = time.perf_counter() - started
-    error = normalized_rmse(model.embedding_, truth)
-    determined = np.asarray(model.determined_)
+    model, about, run = _fit(lambda: DistanceCompletion(3, random_state=seed).fit_pairs(pairs, known), "passes")
+    error, n_determined = normalized_rmse(model.embedding_, truth), int(np.sum(model.determined_))
     facts = {
         "given": f"{len(pairs)} of the {len(truth) * (len(truth) - 1) // 2} distances of {len(truth)} points",
         "found": f"all distances to a relative error of {error:.1e}",
-        "determined": f"{int(determined.sum())} of {len(truth)} points",
-        "solver": f"{model.result_.solver}: {count(model.n_iter_, 'iteration')}, {model.result_.n_products} passes",
-        "status": model.result_.message,
+        "determined": f"{n_determined} of {len(truth)} points",
+    }
+    numbers = {"normalized_rmse": error, "rmse": float(model.rmse_), "n_determined": n_determined}
+
+    def draw(**more: Any) -> Any:
+        from quartic.report import point_section
+
+        code = _LOCATE_CODE.format(seed=seed)
+        return point_section(model, pairs, {"distances": known}, code=code, **more)
+
+    return {**facts, **about}, {**numbers, **run}, draw
+
+
+def _fit(fit: Callable[[], Any], products: str) -> tuple[Any, dict[str, str], dict[str, Any]]:
+    """Return the model, and how its run went, in words and in numbers."""
+    started = time.perf_counter()
+    model = fit()
+    seconds, result = time.perf_counter() - started, model.result_
+    iterations = f"{result.n_iter} iteration{'s' * (result.n_iter != 1)}"
+    about = {
+        "solver": f"{result.solver}: {iterations}, {result.n_products} {products}",
+        "status": result.message,
         "seconds": f"{seconds:.2f}",
     }
-    numbers = {
-        "normalized_rmse": error, "rmse": float(model.rmse_), "n_determined": int(determined.sum()),
-        "n_iter": model.n_iter_, "converged": model.result_.success, "seconds": seconds,
-    }  # fmt: skip
-    title, code = "Points from a tenth of their distances", _LOCATE_CODE.format(seed=seed)
-    section = None
-    if report_available():
-        section = point_section(model, pairs, {"distances": known}, title=title, facts=facts, code=code)
-    return Job(title, facts, numbers, section)
+    return model, about, {"n_iter": model.n_iter_, "converged": result.success, "seconds": seconds}

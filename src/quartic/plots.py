@@ -81,13 +81,9 @@ def memberships(shares: Array, ax: Any = None, labels: NDArray[np.integer[Any]] 
     labels = shares.argmax(axis=1) if labels is None else labels
     ax = new_axes(size=(6.5, 1.2 + 0.25 * shares.shape[1])) if ax is None else ax
     image = ax.imshow(
-        shares[membership_order(shares, labels)].T,
-        aspect="auto",
-        cmap="cividis",
-        vmin=0,
-        vmax=1,
+        shares[membership_order(shares, labels)].T, aspect="auto", cmap="cividis", vmin=0, vmax=1,
         interpolation="nearest",
-    )
+    )  # fmt: skip
     ax.figure.colorbar(image, ax=ax, label="membership")
     ax.set(xlabel="nodes, ordered by cluster", ylabel="cluster", xticks=[])
     ax.yaxis.get_major_locator().set_params(integer=True)

@@ -44,18 +44,16 @@ class Recorder:
     """Watches a run: notes, off the clock, when each target was reached, or the error along the way.
 
     ``measure`` takes X and returns a row with its ``error``, by the referee, not by what the run believes. The run ends
-    when all ``targets`` are reached, or when ``limit`` seconds are over: one for all, or what it may take while the
-    target it waits for is the k-th. ``curve``: measure at times that grow by a constant factor, and keep the points.
-    ``reference``: stationarity of the start, where errors are shares of it; a run's own then tells which iterates are
-    worth measuring. Else iterates are kept, and judged when the run has ended.
+    when all ``targets`` are reached, or when ``limit`` seconds are over. ``curve``: measure at times that grow by a
+    constant factor, and keep the points. ``reference``: stationarity of the start, where errors are shares of it; a
+    run's own then tells which iterates are worth measuring. Else iterates are kept, and judged when the run has ended.
     """
 
     def __init__(
-        self, measure: Callable[[Array], Row], targets: Sequence[float] = (), limit: float | Sequence[float] = np.inf,
+        self, measure: Callable[[Array], Row], targets: Sequence[float] = (), limit: float = np.inf,
         curve: bool = False, reference: float = 0.0,
     ) -> None:  # fmt: skip
-        self.measure, self.targets, self.reference = measure, targets, reference
-        self.limits = [limit] * max(1, len(targets)) if isinstance(limit, int | float) else limit
+        self.measure, self.targets, self.limit, self.reference = measure, targets, limit, reference
         self.curve: list[tuple[float, Row]] | None = [] if curve else None
         self.kept: list[tuple[float, Array, Row]] = []
         self.found: Row = {}
@@ -73,9 +71,7 @@ class Recorder:
                 self.kept.append((now, np.array(X, copy=True), facts))
             elif any(stationarity <= _NEAR * target * self.reference for target in self._waiting()):
                 self._note(now, self.measure(X), facts)
-        waiting = self._waiting()
-        limit = self.limits[self.targets.index(max(waiting)) if waiting else -1]
-        if now > limit or (self.targets and not waiting):
+        if now > self.limit or (self.targets and not self._waiting()):
             raise Enough
 
     def __call__(self, progress: Any) -> None:
@@ -213,7 +209,7 @@ class Cell:
         best = minimize(self.problem(), self.given[2], solver="lm", tol=1e-8).X
         return 1.01 * float(self.measure(best)["error"])
 
-    def recorder(self, seed: int, targets: Sequence[float] = (), limit: Any = np.inf, **how: bool) -> Recorder:
+    def recorder(self, seed: int, targets: Sequence[float] = (), limit: float = np.inf, **how: bool) -> Recorder:
         """Return what watches a run, whose error is 1 at the random start where it is one of stationarity."""
         if self.is_helix:
             _ = self.given  # made now, off the clock

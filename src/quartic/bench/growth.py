@@ -13,7 +13,7 @@ import numpy as np
 
 from quartic.bench.cases import Cell
 from quartic.bench.harness import one_thread
-from quartic.bench.numbers import Cases
+from quartic.bench.numbers import Cases, record
 from quartic.solvers import LBFGS, DynNoLips, InertialNoLips
 
 # Iterations timed together: one alone would find the arrays of a run pushed out of the cache by what was timed before.
@@ -37,8 +37,10 @@ def growth_cases(quick: bool = False, repeats: int = 9) -> Cases:
         kind: partial(_grow, kind, sizes[: 3 if quick else None], solver, repeats)
         for kind, (sizes, solver) in kinds.items()
     }
-    data = {f"{cell.data}, r = {cell.rank}": cell for cell in (() if quick else _DATA)}
-    return {**cases, **{case: partial(_data_set, case, cell, repeats) for case, cell in data.items()}}
+    for cell in () if quick else _DATA:
+        case = f"{cell.data}, r = {cell.rank}"
+        cases[case] = partial(_on_data, case, cell, repeats)
+    return cases
 
 
 def _grow(kind: str, sizes: Sequence[int], solver: Any, repeats: int) -> Iterator[Any]:
@@ -50,15 +52,15 @@ def _grow(kind: str, sizes: Sequence[int], solver: Any, repeats: int) -> Iterato
         cell = Cell(f"planted-{size}-20", 20) if graph else Cell.helix(n, 2 * size / (n * (n - 1)))
         found = _measure(cell, solver, repeats)
         times.append(found.pop("s"))
-        found = {"ns a product and size": 1e9 * times[-1] / size, **found}
-        yield from ((f"{size:,}", kind, *one) for one in found.items())
+        yield from record(f"{size:,}", kind, ns_a_product_and_size=1e9 * times[-1] / size, **found)
     if len(sizes) > 1:
         yield "all", kind, "exponent", float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
 
 
-def _data_set(case: str, cell: Cell, repeats: int) -> Iterator[Any]:
+def _on_data(case: str, cell: Cell, repeats: int) -> list[Any]:
     found = _measure(cell, InertialNoLips(), repeats)
-    yield from ((case, "graph, inertial", *one) for one in found.items() if one[0] != "s")
+    del found["s"]
+    return record(case, "graph, inertial", **found)
 
 
 def _measure(cell: Cell, solver: Any, repeats: int) -> dict[str, float]:

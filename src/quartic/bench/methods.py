@@ -47,8 +47,7 @@ Method = Callable[[Any, int, float, Recorder], Answer]
 TUNED: dict[str, Callable[[float], Solver]] = {"hals": SymHALS, "anls": SymANLS, "admm": ADMM}
 #: Their parameter: μ of SymHALS and SymANLS, ρ of ADMM, which must not be 0.
 GRIDS: dict[str, tuple[float, ...]] = {
-    "hals": (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0),
-    "anls": (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0),
+    **dict.fromkeys(("hals", "anls"), (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)),
     "admm": (1e-4, 1e-3, 1e-2, 1e-1, 1.0),
 }
 #: The paper's solvers and ours, for symmetric NMF and for distances.
@@ -118,12 +117,10 @@ def scipy_lbfgs(case: Any, seed: int, tol: float, see: Recorder) -> Answer:
 # -- symmetric NMF ----------------------------------------------------------------------------------------------------
 
 
-def symnmf_solver(name: str, penalty: float | None = None, spectral: bool | None = None) -> Method:
+def symnmf_solver(name: str, penalty: float | None = None, spectral: bool = False) -> Method:
     """Return a run of one of our solvers from the paper's start, or the spectral one, as ``auto`` does by default."""
-    spectral = name == "auto" if spectral is None else spectral
-    return partial(
-        run_solver, name if penalty is None else TUNED[name](penalty), spectral_start if spectral else random_start
-    )
+    start = spectral_start if spectral or name == "auto" else random_start
+    return partial(run_solver, name if penalty is None else TUNED[name](penalty), start)
 
 
 def estimator_symnmf(case: Cell, seed: int, tol: float, see: Recorder) -> Answer:

@@ -55,8 +55,8 @@ class Settings:
     """What a section runs: cases, methods by name, starts from a first seed on, and for how long.
 
     A run ends when the ``targets`` are reached (where there are none, those of the case) or after ``seconds``; with
-    ``patience``, after so many times what the pacemaker took from the same start, at least ``least``: while a target
-    is not reached, what it took to the next. ``curve``: a run is followed to its end. ``tol`` is that of our solvers.
+    ``patience``, after so many times what the pacemaker took from the same start, at least ``least``. ``curve``: a run
+    is followed to its end. ``tol`` is that of our solvers.
     """
 
     name: str
@@ -142,12 +142,10 @@ def run_section(settings: Settings, folder: str | os.PathLike[str], say: Say, pr
         if name in absent or (targets and not left):
             return None
         pace = [row for who in settings.pacemakers for row in store.find(case=str(case), method=who, seed=seed)]
-        limits = [settings.seconds] * max(1, len(left))
-        for k, target in enumerate(left if settings.patience and pace else ()):
-            to = seconds_to[max((t for t in targets if t < target), default=target)]
-            if to in pace[0]:
-                limits[k] = min(settings.seconds, max(settings.least, settings.patience * pace[0][to]))
-        recorder = case.recorder(seed, left, limits, curve=settings.curve)
+        limit, hardest = settings.seconds, seconds_to[min(targets)] if targets else ""
+        if settings.patience and pace and hardest in pace[0]:
+            limit = min(limit, max(settings.least, settings.patience * pace[0][hardest]))
+        recorder = case.recorder(seed, left, limit, curve=settings.curve)
         try:
             answer = run_method(case, name, method, seed, settings.tol, recorder)
         except CannotDo as why:
@@ -344,10 +342,8 @@ def profiles(rows: Sequence[Row], family: str, epsilon: float, measure: str) -> 
             value = float(row.get(f"{measure} to {epsilon:g}", math.inf))
             alike[_trace(row)] = min(alike.get(_trace(row), math.inf), value)
         for row in runs:
-            name, value = row["method"].split(" ")[0], alike[_trace(row)]
-            if row.get("final", math.inf) > (1 + _AS_LOW) * lowest + floor:
-                value = math.inf
-            best[name] = min(best.get(name, math.inf), value)
+            name, failed = row["method"].split(" ")[0], row.get("final", math.inf) > (1 + _AS_LOW) * lowest + floor
+            best[name] = min(best.get(name, math.inf), math.inf if failed else alike[_trace(row)])
         low = min(best.values(), default=math.inf)
         if math.isfinite(low):
             found.append({name: value / max(low, 1e-12) for name, value in best.items()})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -39,66 +38,49 @@ _NORMALIZED = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class _Job:
-    """The data, what is fitted to them and how, and why by so many clusters."""
-
-    table: GraphTable | FeatureTable
-    data: Any
-    settings: dict[str, Any]
-    guess: str
-    n_clusters: int
-    votes: dict[str, int] | None = None
-    why: str = "as given"
-
-    @property
-    def scaled(self) -> bool:
-        """Whether the columns were scaled."""
-        return isinstance(self.table, FeatureTable) and self.data is not self.table.X
-
-
 def run(options: Options) -> None:
     """Cluster, write, report; exit with 1 where the run did not converge, with 2 where the input is at fault."""
     from quartic.clustering.symnmf import SymNMF
 
     options.check(OUTPUTS)
     _check_workers(options.scheduler, options.workers)
-    job = _read(options)
-    options.say(f"{options.source}: {job.guess}")
-    if options.n_clusters is None:
-        job = _choose(options, job)
-        options.say(f"{job.n_clusters} clusters: {job.why}; -k chooses another number")
-    model = SymNMF(job.n_clusters, **job.settings)
+    table, data, settings, guess = _read(options)
+    options.say(f"{options.source}: {guess}")
+    k, votes, why = options.n_clusters, None, "as given"
+    if k is None:
+        k, votes, why = _choose(options, table, data, settings)
+        options.say(f"{k} clusters: {why}; -k chooses another number")
+    model, names = SymNMF(k, **settings), table.names
     with _workers(options) as client:
         fit = watched_fit(
-            options, lambda watcher: model.set_params(callback=watcher).fit(_split_data(job.data, client)),
-            odd=_find_oddities(job.table),
+            options, lambda watcher: model.set_params(callback=watcher).fit(_split_data(data, client)),
+            odd=_find_oddities(table),
         )  # fmt: skip
         fit.finish(
-            _describe(job.table, model),
-            write=lambda: _write(options.output, job.table.names, model),
-            section=lambda: _section(options, job, model, fit),
+            _describe(table, model),
+            write=lambda: _write(options.output, names, model),
+            section=lambda: _section(options, table, guess, why, _code(options, table, data, settings, k), model, fit),
             facts={
-                "read_as": "graph" if isinstance(job.table, GraphTable) else "features",
-                "guess": job.guess,
-                "n_nodes": len(job.table.names),
-                "n_clusters": job.n_clusters,
-                "votes": job.votes,
-                "affinity": job.settings.get("affinity", "precomputed"),
+                "read_as": "graph" if isinstance(table, GraphTable) else "features",
+                "guess": guess,
+                "n_nodes": len(names),
+                "n_clusters": k,
+                "votes": votes,
+                "affinity": settings.get("affinity", "precomputed"),
                 "normalized": model.normalize_,
-                "scaled": job.scaled,
-                "sizes": np.bincount(model.labels_, minlength=job.n_clusters).tolist(),
+                "scaled": isinstance(table, FeatureTable) and data is not table.X,
+                "sizes": np.bincount(model.labels_, minlength=k).tolist(),
             },
             rows=lambda: {
                 "nodes": [
-                    {"node": node, "cluster": cluster, "memberships": shares}
-                    for node, cluster, shares in _rows(job.table.names, model)
+                    dict(zip(("node", "cluster", "memberships"), row, strict=True)) for row in _rows(names, model)
                 ]
             },
         )
 
 
-def _read(options: Options) -> _Job:
+def _read(options: Options) -> tuple[GraphTable | FeatureTable, Any, dict[str, Any], str]:
+    """Return what is read, the data that are fitted, the parameters of the estimator, and how it was read, in words."""
     if options.input != "-" and Path(options.input).is_dir():
         table: GraphTable | FeatureTable = _read_folder(options.input)
         if options.n_clusters is None:
@@ -110,24 +92,22 @@ def _read(options: Options) -> _Job:
         raise FileFormatError(f"{options.input}: only {n} row; there is nothing to cluster ({table.guess})")
     if options.n_clusters is not None and options.n_clusters > n:
         what = "nodes" if isinstance(table, GraphTable) else "rows"
-        raise ValueError(
-            f"-k {options.n_clusters}: more clusters than the {n} {what} of {options.input}; choose -k {n} or less"
-        )
+        fault = f"more clusters than the {n} {what} of {options.input}"
+        raise ValueError(f"-k {options.n_clusters}: {fault}; choose -k {n} or less")
     settings, guess = options.settings, table.guess
     if isinstance(table, GraphTable):
         if options.scale == "standard":
             raise ValueError(f"--scale standard is for features, {options.source} was read as a graph; leave it out")
         normalize = None if options.normalize == "none" else options.normalize
-        return _Job(table, table.adjacency, {"normalize": normalize, **settings}, guess, options.n_clusters or 2)
-    if options.normalize != "auto":
-        raise ValueError(f"--normalize is for graphs, {options.source} was read as features; leave it out")
-    if options.repeats is not None:
-        raise ValueError(f"--repeats is for graphs, {options.source} was read as features; leave it out")
+        return table, table.adjacency, {"normalize": normalize, **settings}, guess
+    if options.normalize != "auto" or options.repeats is not None:
+        given = "--repeats" if options.normalize == "auto" else "--normalize"
+        raise ValueError(f"{given} is for graphs, {options.source} was read as features; leave it out")
     affinity = options.affinity or ("cosine" if sp.issparse(table.X) else "self_tuning")
     settings = {"affinity": affinity, "n_neighbors": _neighbors(options.neighbors), **settings}
     X, scaled = _scale(table, options.scale, affinity)
     guess += f"{scaled}; similarity: {affinity}" + ("" if options.affinity else " (--affinity chooses)")
-    return _Job(table, X, settings, guess, options.n_clusters or 2)
+    return table, X, settings, guess
 
 
 def _scale(table: FeatureTable, how: str, affinity: str) -> tuple[Any, str]:
@@ -162,31 +142,29 @@ def _kind(options: Options) -> str | None:
     return options.as_ or implied
 
 
-def _choose(options: Options, job: _Job) -> _Job:
-    """Return the job with a number of clusters chosen by `quartic.select_rank`, and why."""
+def _choose(
+    options: Options, table: GraphTable | FeatureTable, M: Any, settings: dict[str, Any]
+) -> tuple[int, dict[str, int] | None, str]:
+    """Return a number of clusters chosen by `quartic.select_rank`, its votes, and why."""
     from quartic import select_rank
     from quartic.graphs import similarity
 
-    M, n = job.data, len(job.table.names)
-    last = min(_MOST_CLUSTERS, n - 1)
+    last = min(_MOST_CLUSTERS, len(table.names) - 1)
     if last < 3:
-        return replace(job, why=f"so few as {n} have no other number to compare")
-    if isinstance(job.table, FeatureTable):
-        M = similarity(M, kind=job.settings["affinity"], n_neighbors=job.settings["n_neighbors"])
+        return 2, None, f"so few as {len(table.names)} have no other number to compare"
+    if isinstance(table, FeatureTable):
+        M = similarity(M, kind=settings["affinity"], n_neighbors=settings["n_neighbors"])
         if 2 <= (n_groups := _count_groups(M)) <= last:
             why = f"the graph of nearest neighbours has {n_groups} separate components"
-            return replace(job, n_clusters=n_groups, votes={"groups": n_groups}, why=why)
+            return n_groups, {"groups": n_groups}, why
     found = select_rank(M, range(2, last + 1), n_runs=5, solver=options.solver, random_state=options.seed)
     votes = ", ".join(f"{_CRITERIA[name]} {vote}" for name, vote in found.votes.items())
-    by = (
-        "the largest gap between eigenvalues of the neighbour graph"
-        if found.neighbors
-        else "the likelier of two random graph models, or by the eigengap if that is larger"
-    )
+    by = "the likelier of two random graph models, or by the eigengap if that is larger"
+    if found.neighbors:
+        by = "the largest gap between eigenvalues of the neighbour graph"
     if found.best not in ([found.votes["eigengap"]] if found.neighbors else found.votes.values()):
         by = "the number of separate components, of which there are more"
-    why = f"chosen from 2 to {last} by {by} ({votes})"
-    return replace(job, n_clusters=found.best, votes=found.votes, why=why)
+    return found.best, found.votes, f"chosen from 2 to {last} by {by} ({votes})"
 
 
 def _count_groups(M: Any) -> int:
@@ -244,31 +222,32 @@ def _write(path: str, names: tuple[str, ...], model: Any) -> None:
     write_result(path, header, rows, model.labels_, arrays)
 
 
-def _section(options: Options, job: _Job, model: Any, fit: Fit) -> Any:
+def _section(
+    options: Options, table: GraphTable | FeatureTable, guess: str, why: str, code: str, model: Any, fit: Fit
+) -> Any:
     from quartic.report import cluster_section
 
-    table = job.table
     features, columns = (table.X, table.columns) if isinstance(table, FeatureTable) else (None, ())
-    chosen = "" if options.n_clusters is not None else f"; number of clusters: {job.why}"
+    chosen = "" if options.n_clusters is not None else f"; number of clusters: {why}"
     return cluster_section(
-        model, table.names, title=f"Clusters of {options.input}", guessed=f"Read as {job.guess}{chosen}.",
-        features=features, columns=columns, code=_code(options, job), **fit.section(**{"number of clusters": job.why}),
+        model, table.names, title=f"Clusters of {options.input}", guessed=f"Read as {guess}{chosen}.",
+        features=features, columns=columns, code=code, **fit.section(**{"number of clusters": why}),
     )  # fmt: skip
 
 
-def _code(options: Options, job: _Job) -> str:
+def _code(options: Options, table: GraphTable | FeatureTable, X: Any, settings: dict[str, Any], k: int) -> str:
     from quartic import SymNMF
 
-    made = call_code("SymNMF", str(job.n_clusters), job.settings, SymNMF().get_params())
+    made = call_code("SymNMF", str(k), settings, SymNMF().get_params())
     before, how = _client_code(options.scheduler, options.workers)
-    if is_dask_array(job.data):
+    if is_dask_array(X):
         return (
             f"{before}from quartic import SymNMF, io\n\n"
             f"model = {made}.fit(io.read_blocks({options.input!r}))\nprint(model.labels_)\n"
         )
-    reader, data = ("read_graph", "adjacency") if isinstance(job.table, GraphTable) else ("read_features", "X")
+    reader, data = ("read_graph", "adjacency") if isinstance(table, GraphTable) else ("read_features", "X")
     data = f"table.{data}"
-    if job.scaled:
+    if isinstance(table, FeatureTable) and X is not table.X:
         before += "from sklearn.preprocessing import StandardScaler\n"
         data = f"StandardScaler().fit_transform({data})"
     return fit_code(options, reader, f"{made}.fit({how.format(data)})", "cluster", "labels_", before)
@@ -307,14 +286,10 @@ def _workers(options: Options) -> Iterator[Any]:
         else:
             from distributed import Client, LocalCluster
 
-            local: dict[str, Any] = {
-                "host": "127.0.0.1",
-                "dashboard_address": "127.0.0.1:0",
-                "preload": [_IGNORE_INTERRUPT],
-            }
             cluster = LocalCluster(
-                n_workers=options.workers, threads_per_worker=1, silence_logs=logging.CRITICAL, **local
-            )
+                n_workers=options.workers, threads_per_worker=1, silence_logs=logging.CRITICAL, host="127.0.0.1",
+                dashboard_address="127.0.0.1:0", preload=[_IGNORE_INTERRUPT],
+            )  # fmt: skip
             client = stack.enter_context(Client(stack.enter_context(cluster)))
         threads = client.nthreads()
         options.say(f"Dask: {len(threads)} workers, {sum(threads.values())} threads at {client.scheduler.address}")

@@ -17,10 +17,7 @@ def run(options: Any) -> None:
     """Print versions, threads, GPU and folders."""
     from quartic.datasets import cache_home, data_home
 
-    packages = (
-        "numpy", "scipy", "scikit-learn", "numba", "plotly", "matplotlib", "networkx", "pyarrow", "gemmi", "torch",
-        "dask",
-    )  # fmt: skip
+    packages = "numpy scipy scikit-learn numba plotly matplotlib networkx pyarrow gemmi torch dask"
     facts = {
         "quartic": __version__,
         "python": f"{platform.python_version()} ({sys.executable})",
@@ -31,7 +28,7 @@ def run(options: Any) -> None:
         "data folder": str(data_home()),
         "cache folder": str(cache_home()),
     }
-    for package in packages:
+    for package in packages.split():
         try:
             facts[package] = version(package)
         except PackageNotFoundError:

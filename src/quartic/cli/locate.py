@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -29,17 +28,6 @@ _OPTIONS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class _Job:
-    """The data and how they are to be fitted."""
-
-    table: DistanceTable
-    anchors: dict[int, Any]
-    align_to: dict[int, Any] | None
-    settings: dict[str, Any]
-    known: dict[str, Any]
-
-
 def run(options: Options) -> None:
     """Locate, write, report; exit with 1 where the run did not converge, with 2 where the input is at fault."""
     from quartic.distance.completion import DistanceCompletion
@@ -50,58 +38,59 @@ def run(options: Options) -> None:
         raise ValueError(f"-o {options.output}: atoms have at most 3 coordinates, not {options.dimension}; write .csv")
     if options.input == "-" and "-" in (options.anchors, options.align):
         raise ValueError("standard input can be read only once; give the anchors as a file")
-    job = _read(options)
-    model = DistanceCompletion(options.dimension, align_to=job.align_to, **job.settings)
-    options.say(f"{options.source}: {job.table.guess}")
+    table, known = _read(options)
+    d, names = options.dimension, table.names
+    anchors, align_to = (
+        None if path is None else read_anchors(path, names, d) for path in (options.anchors, options.align)
+    )
+    asked = {name: getattr(options, name) for name in ("refine", "noise", "robust")}
+    settings = {**options.settings, **asked}
+    model = DistanceCompletion(d, align_to=align_to, **settings)
+    options.say(f"{options.source}: {table.guess}")
 
     def locate(watcher: Any) -> Any:
-        return model.set_params(callback=watcher).fit_pairs(job.table.pairs, **job.known, anchors=job.anchors or None)
+        return model.set_params(callback=watcher).fit_pairs(table.pairs, **known, anchors=anchors or None)
 
-    fit = watched_fit(options, locate, partial(_rephrase, names=job.table.names))
+    fit = watched_fit(options, locate, partial(_rephrase, names=names))
     determined = np.asarray(model.determined_)
-    header = ["point", *axis_names(options.dimension), "determined"]
+    header = ["point", *axis_names(d), "determined"]
     ends = [determined.tolist()]
     if options.noise is not None:
         header.append("standard_error")
         ends.append(model.standard_errors_.tolist())
-    places = zip(job.table.names, model.embedding_.tolist(), *ends, strict=True)
+    places = zip(names, model.embedding_.tolist(), *ends, strict=True)
     rows = [[name, *place, *end] for name, place, *end in places]
     fit.finish(
-        describe_points(model, len(job.table.pairs), job.table.names),
-        write=lambda: _write(options.output, header, rows, model.embedding_, job.table),
-        section=lambda: _section(options, job, model, fit),
+        describe_points(model, len(table.pairs), names),
+        write=lambda: _write(options.output, header, rows, model.embedding_, table),
+        section=lambda: _section(options, table, list(anchors or ()), _code(options, settings), model, fit),
         facts={
-            "guess": job.table.guess,
-            "n_points": job.table.n_points,
-            "n_pairs": len(job.table.pairs),
-            "dimension": options.dimension,
+            "guess": table.guess,
+            "n_points": table.n_points,
+            "n_pairs": len(table.pairs),
+            "dimension": d,
             "rmse": float(model.rmse_),
             "n_determined": int(determined.sum()),
-            "not_determined": [job.table.names[i] for i in np.flatnonzero(~determined)],
-            "left_out": [[job.table.names[i] for i in pair] for pair in model.outliers_.tolist()],
+            "not_determined": [names[i] for i in np.flatnonzero(~determined)],
+            "left_out": [[names[i] for i in pair] for pair in model.outliers_.tolist()],
             "chirality": model.chirality_,
         },
         rows=lambda: {"points": [dict(zip(header, row, strict=True)) for row in rows]},
     )
 
 
-def _read(options: Options) -> _Job:
+def _read(options: Options) -> tuple[DistanceTable, dict[str, Any]]:
+    """Return the distances, and what `DistanceCompletion.fit_pairs` is told of them."""
     table = read_distances(options.input, **options.reading)
     if options.dimension > table.n_points - 1:
-        raise FileFormatError(
-            f"{options.input}: {table.n_points} points span at most {table.n_points - 1} dimensions, not "
-            f"{options.dimension}; choose a smaller -d"
-        )
-    d = options.dimension
-    anchors = {} if options.anchors is None else read_anchors(options.anchors, table.names, d)
-    align_to = None if options.align is None else read_anchors(options.align, table.names, d)
-    known = {key: value for key, value in table.columns().items() if value is not None}
+        fault = f"{table.n_points} points span at most {table.n_points - 1} dimensions, not {options.dimension}"
+        raise FileFormatError(f"{options.input}: {fault}; choose a smaller -d")
+    known: dict[str, Any] = {**table.quantities(), "n_points": table.n_points}
     if options.weights is not None:
         if table.weights is not None:
             raise ValueError(f"--weights noise: {options.input} has weights of its own; leave one of them out")
         known["weights"] = options.weights
-    settings = {**options.settings, "refine": options.refine, "noise": options.noise, "robust": options.robust}
-    return _Job(table, anchors, align_to, settings, known)
+    return table, known
 
 
 def _rephrase(warning: Warning, names: Sequence[str]) -> str:
@@ -123,24 +112,23 @@ def _write(path: str, header: list[str], rows: list[list[Any]], X: Any, table: D
     write(path, (table.atoms or atoms_of_points(table.names)).at(X))
 
 
-def _section(options: Options, job: _Job, model: Any, fit: Fit) -> Any:
+def _section(options: Options, table: DistanceTable, anchors: list[int], code: str, model: Any, fit: Fit) -> Any:
     from quartic.report import point_section
 
-    table = job.table
     return point_section(
         model, table.pairs, {"distances": table.distances, "lower": table.lower, "upper": table.upper}, table.names,
-        title=f"Points from {options.input}", guessed=f"Read as {table.guess}.", anchors=list(job.anchors),
-        code=_code(options, job), **fit.section(**{"mirror image": model.chirality_, "search": model.start_}),
+        title=f"Points from {options.input}", guessed=f"Read as {table.guess}.", anchors=anchors, code=code,
+        **fit.section(**{"mirror image": model.chirality_, "search": model.start_}),
     )  # fmt: skip
 
 
-def _code(options: Options, job: _Job) -> str:
+def _code(options: Options, settings: dict[str, Any]) -> str:
     from quartic import DistanceCompletion
 
     def places(path: str) -> str:
         return f"io.read_anchors({path!r}, table.names, {options.dimension})"
 
-    made = call_code("DistanceCompletion", str(options.dimension), job.settings, DistanceCompletion().get_params())
+    made = call_code("DistanceCompletion", str(options.dimension), settings, DistanceCompletion().get_params())
     if options.align is not None:
         made = f"{made[:-1]}, align_to={places(options.align)})"
     known = "**table.columns()" + ("" if options.weights is None else f' | {{"weights": {options.weights!r}}}')

@@ -320,13 +320,11 @@ def sensor_field(
     return SensorField(coordinates, pairs, distances, anchors)
 
 
-def load_sensor_field(name: str = "test10-500") -> SensorField:
-    """Load the Stanford benchmark ``"test10-500"``: 500 points in the plane, the last 10 are anchors, 10 % noise."""
-    if name != "test10-500":
-        raise ValueError(f"name must be 'test10-500', got {name!r}")
+def load_sensor_field() -> SensorField:
+    """Load the Stanford benchmark ``test10-500``: 500 points in the plane, the last 10 are anchors, 10 % noise."""
     from scipy.sparse import csr_array, triu
 
-    places, distances, n_anchors = read_stored(name, f"snl/{name}.mat", "PP", "dd", "m")
+    places, distances, n_anchors = read_stored("test10-500", "snl/test10-500.mat", "PP", "dd", "m")
     coordinates = np.ascontiguousarray(places.T, dtype=np.float64)
     upper = csr_array(triu(distances, 1), dtype=np.float64)
     upper.sort_indices()
@@ -348,17 +346,10 @@ def _scatter(n: int, dimension: int, shape: str, generator: np.random.Generator)
 def _closest_pairs(X: Floats, count: int) -> Pairs:
     """Return the ``count`` closest pairs, in lexicographic order."""
     from scipy.spatial import cKDTree
-    from scipy.special import gammaln
 
     n, dimension = X.shape
-    tree = cKDTree(X)
-    # A ball of this radius inside the unit cube holds the wanted number on average; those at the rim need more.
-    log_ball = dimension / 2 * np.log(np.pi) - gammaln(dimension / 2 + 1)
-    radius = np.exp((np.log(2 * count / n / n) - log_ball) / dimension)
-    while True:
-        pairs = tree.query_pairs(radius, output_type="ndarray")
-        if len(pairs) >= count:
-            break
+    tree, radius = cKDTree(X), (count / n**2) ** (1 / dimension)  # nearly enough in the unit square or cube
+    while len(pairs := tree.query_pairs(radius, output_type="ndarray")) < count:
         radius *= 1.2
     if len(pairs) > count:
         pairs = pairs[np.argpartition(pair_distances(X, pairs), count - 1)[:count]]

@@ -100,56 +100,36 @@ class Dataset:
     labels: NDArray[np.int64] | None
 
 
-def load_coil20(size: int = 128) -> Dataset:
-    """Load COIL-20: 1440 grey images of 20 objects, 72 views each.
+#: The file of a data set, and its arrays: features, and labels that it counts from 1.
+_FEATURES = {
+    "coil20": ("coil20/coil20_128x128.npz", "X", "y"),
+    "cbcl": ("cbcl/cbcl_faces_19x19.npz", "X"),
+    "orl": ("orl/ORL.mat", "fea", "gnd"),
+    "tdt2": ("tdt2/TDT2.mat", "fea", "gnd"),
+    "reuters": ("reuters21578/Reuters21578.mat", "fea", "gnd"),
+}
+
+
+def load_features(name: str) -> Dataset:
+    """Load the features of the paper's clustering experiments.
 
     Parameters
     ----------
-    size : {128, 32}
-        Edge length of the images; the paper's graph is that of the large ones (values 0 to 255; the small ones 0 to 1).
+    name : {"coil20", "cbcl", "orl", "tdt2", "reuters"}
+        COIL-20, 1440 grey images (128 x 128) of 20 objects; the CBCL faces, 2429 images (19 x 19) without labels; the
+        ORL faces, 400 images (112 x 92) of 40 people, in the order of the authors' similarity matrix; TDT2, term counts
+        of 9394 news stories in 30 classes; Reuters-21578, those of the 7963 stories of its 25 largest classes.
     """
-    if size == 128:
-        return Dataset("coil20", *_read_labelled("coil20", "coil20/coil20_128x128.npz", "X", "y"))
-    if size == 32:
-        return Dataset("coil20", *_read_labelled("coil20", "coil20/COIL20.mat"))
-    raise ValueError(f"size must be 128 or 32, got {size!r}")
-
-
-def load_cbcl() -> Dataset:
-    """Load the CBCL faces: 2429 images of 19 x 19, values 0 to 255, without labels."""
-    (X,) = read_stored("cbcl", "cbcl/cbcl_faces_19x19.npz", "X")
-    return Dataset("cbcl", _as_rows(X), None)
-
-
-def load_orl() -> Dataset:
-    """Load the ORL faces: 400 images of 40 people, 112 x 92, in the order of the authors' similarity matrix."""
-    X, labels = _read_labelled("orl", "orl/ORL.mat")
-    (order,) = read_stored("orl", "orl/orl_row_of_reference.npy")
-    return Dataset("orl", X[order], labels[order])
-
-
-def load_tdt2() -> Dataset:
-    """Load TDT2: raw term counts of 9394 news stories in 30 classes (sparse)."""
-    return Dataset("tdt2", *_read_labelled("tdt2", "tdt2/TDT2.mat"))
-
-
-def load_reuters() -> Dataset:
-    """Load Reuters-21578: raw term counts of the 7963 stories of its 25 largest classes (sparse), as in the paper."""
-    X, labels = _read_labelled("reuters", "reuters21578/Reuters21578.mat")
-    kept = np.flatnonzero(labels < 25)
-    return Dataset("reuters", X[kept], labels[kept])
-
-
-def _read_labelled(
-    dataset: str, relative: str, features: str = "fea", labels: str = "gnd"
-) -> tuple[Any, NDArray[np.int64]]:
-    """Return the features in a file, and the labels beside them, which files count from 1."""
-    X, y = read_stored(dataset, relative, features, labels)
-    return _as_rows(X), np.asarray(y).ravel().astype(np.int64) - 1
-
-
-AUTHORS = ("tdt2", "reuters", "orl")
-BUILT = {"coil20": load_coil20, "cbcl": load_cbcl}
+    if name not in _FEATURES:
+        raise ValueError(f"name must be one of {', '.join(_FEATURES)}, got {name!r}")
+    stored, *given = read_stored(name, *_FEATURES[name])
+    if not given:
+        return Dataset(name, _as_rows(stored), None)
+    X, labels = _as_rows(stored), np.asarray(given[0]).ravel().astype(np.int64) - 1
+    kept: Any = labels < 25 if name == "reuters" else slice(None)
+    if name == "orl":
+        (kept,) = read_stored(name, "orl/orl_row_of_reference.npy")
+    return Dataset(name, X[kept], labels[kept])
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,13 +150,11 @@ def load_similarity(name: str) -> Similarity:
         The last three are the authors' files. The first two are built by `quartic.graphs.similarity` from the raw
         images, self-tuning.
     """
-    if name in AUTHORS:
+    if name in ("tdt2", "reuters", "orl"):
         matrix = read_sparse(name, f"paper_symnmf/{name}_similarity.npz")
         (labels,) = read_stored(name, f"paper_symnmf/{name}_labels.npy")
         return Similarity(name, matrix, labels.astype(np.int64) - 1)
-    if name not in BUILT:
-        raise ValueError(f"name must be one of {', '.join(sorted((*AUTHORS, *BUILT)))}, got {name!r}")
     from quartic.graphs import similarity
 
-    data = BUILT[name]()
+    data = load_features(name)
     return Similarity(name, similarity(data.features, kind="self_tuning"), data.labels)

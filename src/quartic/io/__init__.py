@@ -2,7 +2,7 @@
 
 from quartic.io.atoms import Structure, read_pdb, write_pdb, write_xyz
 from quartic.io.blocks import read_blocks, write_blocks
-from quartic.io.distances import DistanceTable, read_anchors, read_distances, read_mdjeep
+from quartic.io.distances import DistanceTable, read_anchors, read_distances
 from quartic.io.features import FeatureTable, read_features, read_similarity
 from quartic.io.files import FileFormatError
 from quartic.io.graphs import GraphTable, read_graph
@@ -18,7 +18,6 @@ __all__ = [
     "read_distances",
     "read_features",
     "read_graph",
-    "read_mdjeep",
     "read_pdb",
     "read_similarity",
     "write_blocks",

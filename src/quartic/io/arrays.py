@@ -46,9 +46,8 @@ def one_matrix(arrays: dict[str, Any], file: str, names: tuple[str, ...], cure: 
             # labels and the like are columns; they are not what is meant
             wanted = {name: array for name, array in arrays.items() if min(array.shape) > 1}
         if len(wanted) != 1:
-            raise FileFormatError(
-                f"{file}: several matrices ({', '.join(sorted(arrays))}); keep one, or call it {names[0]}{cure}"
-            )
+            several = f"{file}: several matrices ({', '.join(sorted(arrays))})"
+            raise FileFormatError(f"{several}; keep one, or call it {names[0]}{cure}")
         arrays = wanted
     return next(iter(arrays.values()))
 
@@ -58,10 +57,8 @@ def check_finite(matrix: Any, name: str) -> None:
     fault = first_not_finite(matrix)
     if fault is not None:
         row, column, value = fault
-        raise FileFormatError(
-            f"{name}: the entry in row {row}, column {column} (counted from 0) is {value}; "
-            "every entry must be finite, correct it or take it out"
-        )
+        where = f"the entry in row {row}, column {column} (counted from 0)"
+        raise FileFormatError(f"{name}: {where} is {value}; every entry must be finite, correct it or take it out")
 
 
 # -- sparse matrices --------------------------------------------------------------------------------------------------

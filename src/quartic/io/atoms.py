@@ -92,21 +92,6 @@ class Structure:
         """Return the same atoms at other places, points in 1-D or 2-D with zeros as the rest."""
         return replace(self, coordinates=Structure.of(coordinates, self.names).coordinates)
 
-    def take(self, rows: Any) -> Structure:
-        """Return the atoms ``rows`` (indices or a mask), for instance the backbone.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from quartic.io import Structure
-        >>> water = Structure.of(np.eye(3), names=["O", "H", "H"])
-        >>> water.take([1, 2]).names
-        ('H', 'H')
-        """
-        at = np.arange(len(self))[np.asarray(rows)]
-        words: Any = {name: tuple(getattr(self, name)[i] for i in at) for name in ("names", "residues", "chains")}
-        return replace(self, coordinates=self.coordinates[at], residue_ids=self.residue_ids[at], **words)
-
 
 def as_structure(atoms: Any) -> Structure:
     """Return ``atoms``, a `Structure` or an array of coordinates, as a `Structure`."""
@@ -239,30 +224,20 @@ def write_pdb(path: str | Path, atoms: Any) -> None:
 
 def _write_mmcif(path: str | Path, atoms: Structure) -> None:
     gemmi = _gemmi(path)
-    model = gemmi.Model(1)
-    chains: dict[str, Any] = {}
+    document = gemmi.cif.Document()
+    columns = "group_PDB id type_symbol label_atom_id label_alt_id label_comp_id label_asym_id auth_asym_id"
+    columns += " label_seq_id auth_seq_id Cartn_x Cartn_y Cartn_z"
+    loop = document.add_new_block("points").init_loop("_atom_site.", columns.split())
     for i, place in enumerate(atoms.coordinates.tolist()):
-        name = atoms.chains[i] or "A"
-        chain = chains.setdefault(name, gemmi.Chain(name))
-        number, kind = int(atoms.residue_ids[i] or i + 1), atoms.residues[i] or "UNK"
-        if not len(chain) or (chain[-1].seqid.num, chain[-1].name) != (number, kind):
-            residue = gemmi.Residue()
-            residue.name, residue.seqid, residue.het_flag = kind, gemmi.SeqId(str(number)), "A"
-            chain.add_residue(residue)
-        atom = gemmi.Atom()
-        atom.name, atom.pos = atoms.names[i], gemmi.Position(*place)
+        name, kind, chain = atoms.names[i], atoms.residues[i] or "UNK", atoms.chains[i] or "A"
         # within a residue the first letter tells the element, but for ions, which are called as their residue
-        whole = atoms.residues[i] in ("", atom.name)
-        atom.element = gemmi.Element(atom.name if whole else atom.name.lstrip("0123456789")[:1])
-        chain[-1].add_atom(atom)
-    for chain in chains.values():
-        model.add_chain(chain)
-    structure = gemmi.Structure()
-    structure.add_model(model)
-    structure.setup_entities()
-    structure.assign_serial_numbers()
-    text = structure.make_mmcif_document().as_string()
-    write_whole(path, lambda file: file.write(text.encode()))
+        whole = atoms.residues[i] in ("", name)
+        element = gemmi.Element(name if whole else name.lstrip("0123456789")[:1]).name
+        group = int(atoms.residue_ids[i] or i + 1)
+        words = [i + 1, element, name, kind, chain, chain, group, group, *(f"{x:.3f}" for x in place)]
+        quoted = [gemmi.cif.quote(str(word)) for word in words]
+        loop.add_row(["ATOM", *quoted[:3], ".", *quoted[3:]])
+    write_whole(path, lambda file: file.write(document.as_string().encode()))
 
 
 # -- XYZ --------------------------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -134,16 +133,19 @@ def _read(source: Source, columns: Sequence[str] | None) -> DistanceTable:
     if source.kind in TABLES:
         return _from_table(read_table(source), columns)
     if source.kind == "mdjeep":
-        found = read_mdjeep(source.path, source.name)
-        exact = np.array_equal(found.lower, found.upper)  # type: ignore[arg-type]
-        return replace(found, distances=found.lower, lower=None, upper=None) if exact else found
+        return _from_mdjeep(source)
     if source.kind in (*GRAPHS, "atoms"):
         raise FileFormatError(f"{source.name}: this kind of file holds no distances; write i,j,d as CSV")
     arrays = read_arrays(source)
-    if "pairs" in arrays:
-        return _from_pairs(arrays, source.name)
-    cure = "; or save the arrays pairs and distances"
-    return _from_array(one_matrix(arrays, source.name, ("D", "distances", "array"), cure), source.name)
+    if "pairs" not in arrays:
+        cure = "; or save the arrays pairs and distances"
+        D = one_matrix(arrays, source.name, ("D", "distances", "array"), cure)
+        loops = np.zeros(1) if sp.issparse(D) or D.shape[0] != D.shape[1] else np.nan_to_num(np.diagonal(D))
+        if sp.issparse(D) or D.shape[1] != 3 or (len(D) == 3 and not loops.any()):
+            kind = "a sparse matrix, stored entries known" if sp.issparse(D) else "a matrix"
+            return _from_matrix(D, source.name, tuple(map(str, range(D.shape[0]))), kind)
+        arrays = {"pairs": D[:, :2], "distances": D[:, 2]}
+    return _from_pairs(arrays, source.name)
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------
@@ -246,22 +248,6 @@ def _guess_roles(table: Table, given: Sequence[str] | None) -> dict[str, int]:
 # -- arrays -----------------------------------------------------------------------------------------------------------
 
 
-def _from_array(D: Any, name: str) -> DistanceTable:
-    """Return the distances in a matrix, or in three columns."""
-    loops = np.zeros(1) if sp.issparse(D) or D.shape[0] != D.shape[1] else np.nan_to_num(np.diagonal(D))
-    if not sp.issparse(D) and D.shape[1] == 3 and (len(D) != 3 or loops.any()):
-        return _from_pairs({"pairs": D[:, :2], "distances": D[:, 2]}, name)
-    if loops.any():
-        i = int(np.argmax(loops != 0))
-        raise FileFormatError(f"{name}: the distance of point {i} to itself, {D[i, i]:g}, must be 0")
-    if D.shape[0] == D.shape[1]:
-        kind = "a sparse matrix, stored entries known" if sp.issparse(D) else "a matrix"
-        return _from_matrix(D, name, tuple(map(str, range(D.shape[0]))), kind)
-    raise FileFormatError(
-        f"{name}: distances are a square matrix or three columns i,j,d, this is {D.shape[0]} × {D.shape[1]}"
-    )
-
-
 def _from_pairs(arrays: dict[str, Any], name: str) -> DistanceTable:
     pairs = np.asarray(arrays["pairs"])
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "fiu" or len(pairs) == 0:
@@ -293,6 +279,13 @@ def _from_pairs(arrays: dict[str, Any], name: str) -> DistanceTable:
 
 def _from_matrix(D: Any, name: str, names: tuple[str, ...], kind: str) -> DistanceTable:
     """Return the known entries of a matrix, those on both sides of the diagonal once if they agree."""
+    n, p = D.shape
+    if n != p:
+        raise FileFormatError(f"{name}: distances are a square matrix or three columns i,j,d, this is {n} × {p}")
+    loops = np.nan_to_num(D.diagonal())
+    if loops.any():
+        at = int(np.argmax(loops != 0))
+        raise FileFormatError(f"{name}: the distance of point {at} to itself, {loops[at]:g}, must be 0")
     if sp.issparse(D):
         entries = D.tocoo()
         i, j, d = entries.row.astype(np.int64), entries.col.astype(np.int64), entries.data.astype(np.float64)
@@ -320,36 +313,13 @@ def _from_matrix(D: Any, name: str, names: tuple[str, ...], kind: str) -> Distan
 # -- MD-jeep ----------------------------------------------------------------------------------------------------------
 
 
-def read_mdjeep(path: str | Path, name: str | None = None) -> DistanceTable:
-    """Read a distance file of MD-jeep, plain or gzip: bounds on the distance of each pair, equal where it is known.
+def _from_mdjeep(source: Source) -> DistanceTable:
+    """Return bounds on the distance of each pair, or distances where all are equal; vertices are named from 1 on.
 
     Both layouts are known, by what stands in the fifth and sixth column: ``i j lower upper [names]`` and
     ``i j residue residue lower upper [names]``. Blank lines and lines that start with ``#`` are skipped.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    name : str, optional
-        What messages call it.
-
-    Returns
-    -------
-    DistanceTable
-        Bounds, and the vertices that have any, named by their numbers, from 1 on.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from quartic.io import read_mdjeep
-    >>> file = pathlib.Path(tempfile.mkdtemp()) / "three.nmr"
-    >>> _ = file.write_text("1 2 1.5 1.5 N CA\\n1 3 2.0 3.0 N C\\n")
-    >>> bounds = read_mdjeep(file)
-    >>> bounds.pairs.tolist(), bounds.upper.tolist()
-    ([[0, 1], [0, 2]], [1.5, 3.0])
     """
-    called = str(path) if name is None else name
-    table = read_columns(path, called)
+    table = read_columns(source.path, source.name)
     if table.n_columns < 4:
         raise table.fault(0, f"expected at least 4 columns, got {table.n_columns}")
     numbered = table.n_columns > 5 and table.is_numeric(4) and table.is_numeric(5)
@@ -360,21 +330,21 @@ def read_mdjeep(path: str | Path, name: str | None = None) -> DistanceTable:
         row, end = np.argwhere(wrong)[0].tolist()
         raise table.fault(row, f"a vertex must be an integer from 1 to 2³¹, got {table.words(end)[row]!r}")
     lower, upper = table.numbers([column, column + 1]).T
-    first = np.unique(pairs.T, return_index=True)[1].tolist()  # where each vertex stands
-
-    def told(column: int) -> list[str]:
-        words = [*table.words(column), *table.words(column + 1)]
-        return [words[k] for k in first]
-
     atoms = None
     if table.n_columns == column + 6:
+        first = np.unique(pairs.T, return_index=True)[1].tolist()  # where each vertex stands
+
+        def told(column: int) -> list[str]:
+            words = [*table.words(column), *table.words(column + 1)]
+            return [words[k] for k in first]
+
         groups = [int(word) if word.isdecimal() and len(word) < 9 else 0 for word in told(2)] if numbered else None
         atoms = Structure.of(np.zeros((len(names), 3)), told(column + 2), told(column + 4), groups)
-    kind = "exact" if (lower == upper).all() else "with bounds"
-    guess = f"{len(pairs)} pairs of {len(names)} points (MD-jeep, {kind})"
+    exact = np.array_equal(lower, upper)
+    guess = f"{len(pairs)} pairs of {len(names)} points (MD-jeep, {'exact' if exact else 'with bounds'})"
     found = DistanceTable(np.sort(pairs, axis=1), None, lower, upper, None, names, guess, atoms, table.place)
-    _check_rows(found, called)
-    return found
+    _check_rows(found, source.name)
+    return replace(found, distances=lower, lower=None, upper=None) if exact else found
 
 
 # -- what cannot be in a list of distances ----------------------------------------------------------------------------

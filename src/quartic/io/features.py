@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from quartic.io.arrays import check_finite
-from quartic.io.files import GRAPHS, FileFormatError, Source, count, source_of
+from quartic.io.files import GRAPHS, FileFormatError, count, source_of
 from quartic.io.graphs import MATRIX_NAMES as GRAPH_NAMES
 from quartic.io.graphs import (
     GraphTable,
@@ -88,43 +88,33 @@ def read_features(path: str | os.PathLike[str], *, columns: Sequence[str] | None
     (('rose', 'fern'), [1.5, 0.5])
     """
     with source_of(path) as source:
-        return features_of(source, columns)
+        found = read_table_or_matrix(source, MATRIX_NAMES, "features")
+        if isinstance(found, Table):
+            return features_of_table(found, columns)
+        return features_of_matrix(found, source.name, columns)
 
 
-def features_of(source: Source, columns: Sequence[str] | None = None) -> FeatureTable:
-    """Return the features in a source."""
-    found = read_table_or_matrix(source, MATRIX_NAMES, "features")
-    if isinstance(found, Table):
-        return features_of_table(found, columns)
-    if columns is not None:
-        raise FileFormatError(f"{source.name}: a matrix of numbers, whose columns have no names; leave --columns out")
-    return features_of_matrix(found, source.name)
-
-
-def features_of_matrix(matrix: Any, name: str) -> FeatureTable:
+def features_of_matrix(matrix: Any, name: str, columns: Sequence[str] | None = None) -> FeatureTable:
     """Return a matrix as features."""
+    if columns is not None:
+        raise FileFormatError(f"{name}: a matrix of numbers, whose columns have no names; leave --columns out")
     check_finite(matrix, name)
     n, p = matrix.shape
-    return FeatureTable(
-        matrix.astype(np.float64),
-        tuple(map(str, range(n))),
-        tuple(map(str, range(p))),
-        f"features: {n} rows, {p} columns",
-    )
+    names, columns = tuple(map(str, range(n))), tuple(map(str, range(p)))
+    return FeatureTable(matrix.astype(np.float64), names, columns, f"features: {n} rows, {p} columns")
 
 
 def features_of_table(table: Table, columns: Sequence[str] | None = None) -> FeatureTable:
     """Return the columns of numbers, or these, as features."""
-    numeric = [column for column in range(table.n_columns) if table.is_numeric(column)]
-    words = [column for column in range(table.n_columns) if column not in numeric]
+    every = range(table.n_columns)
+    words = [column for column in every if not table.is_numeric(column)]
     naming = _find_name_columns(table, words)
+    numeric = [column for column in every if column not in words and column not in naming]
     left: list[int] = []
-    if columns is None:
-        numeric = [column for column in numeric if column not in naming]
-    else:
+    if columns is not None:
         chosen = dict.fromkeys(table.find(columns))
-        left = [column for column in numeric if column not in chosen and column not in naming]
-        numeric = [column for column in chosen if column in numeric or column not in naming]
+        left = [column for column in numeric if column not in chosen]
+        numeric = [column for column in chosen if column not in words or column not in naming]
         naming = [column for column in naming if column not in numeric]
     named = naming[0] if naming else None
     if not numeric:
@@ -144,18 +134,14 @@ def features_of_table(table: Table, columns: Sequence[str] | None = None) -> Fea
     guess = [f"features: {count(len(table), 'row')}, {used} ({table.layout})"]
     if named is not None:
         guess.append(f"names from {table.title(named)}")
-    if text := [_title_text(table, column) for column in words if column != named]:
-        guess.append(f"non-numeric columns ignored: {', '.join(text)}")
-    if left:
-        guess.append(f"left out: {', '.join(map(table.title, left))}")
-    if numbers := [table.title(column) for column in naming[1:] if column not in words]:
-        guess.append(f"row numbers left out: {', '.join(numbers)}")
+    text = [column for column in words if column != named]
+    shown = {column: sign for column in text if (sign := table.disguised(column))}
+    signs = {column: f" ({sign} is text: write plain numbers)" for column, sign in shown.items()}
+    rows = [column for column in naming[1:] if column not in words]
+    for what, which in (("non-numeric columns ignored", text), ("left out", left), ("row numbers left out", rows)):
+        if which:
+            guess.append(f"{what}: {', '.join(table.title(column) + signs.get(column, '') for column in which)}")
     return FeatureTable(X, names, titles, "; ".join(guess))
-
-
-def _title_text(table: Table, column: int) -> str:
-    shown = table.disguised(column)
-    return table.title(column) + (f" ({shown} is text: write plain numbers)" if shown else "")
 
 
 def _find_name_columns(table: Table, words: list[int]) -> list[int]:
@@ -216,24 +202,22 @@ def read_similarity(
     if as_ not in (None, "graph", "features"):
         raise ValueError(f"as must be graph or features, got {as_!r}")
     check_repeats(repeats, "sum", "mean", "last")
+    if as_ == "features":
+        return read_features(path, columns=columns)
     with source_of(path) as source:
-        if as_ == "features":
-            return features_of(source, columns)
         if as_ == "graph" or source.kind in GRAPHS:
             return graph_of(source, columns, repeats)
         found = read_table_or_matrix(source, (*GRAPH_NAMES, *MATRIX_NAMES), "graph and no features")
         if not isinstance(found, Table):
-            if columns is not None:
-                raise FileFormatError(f"{source.name}: a matrix, whose columns have no names; leave --columns out")
-            return _guess_matrix(found, source.name)
+            return _guess_matrix(found, source.name, columns)
         return _guess_table(found, repeats) if columns is None else _guess_by_columns(found, columns, repeats)
 
 
-def _guess_matrix(matrix: Any, name: str) -> GraphTable | FeatureTable:
-    check_finite(matrix, name)
+def _guess_matrix(matrix: Any, name: str, columns: Sequence[str] | None = None) -> GraphTable | FeatureTable:
     n, p = matrix.shape
-    if n != p:
-        return features_of_matrix(matrix, name)
+    if n != p or columns is not None:
+        return features_of_matrix(matrix, name, columns)
+    check_finite(matrix, name)
     if is_symmetric(matrix) or is_one_sided(matrix):
         return graph_of_matrix(matrix, name)
     raise FileFormatError(f"{name}: a square matrix of {n} × {n} that is not symmetric: a graph, or features? {_ASK}")
@@ -243,17 +227,17 @@ def _guess_table(table: Table, repeats: str | None) -> GraphTable | FeatureTable
     if table.edges or named_matrix(table) is not None:
         return graph_of_table(table, None, repeats)
     header = table.header
-    numeric = [table.is_numeric(column) for column in range(table.n_columns)]
+    words = [column for column in range(table.n_columns) if not table.is_numeric(column)]
     named = None if header is None else find_ends(header, CLEAR_ENDS)
     if named is not None and all(_may_name(table, column) for column in named):
         return graph_of_table(table, None, repeats)
-    if all(numeric) and table.n_columns == len(table) > 1 and header is None:
+    if not words and table.n_columns == len(table) > 1 and header is None:
         return _guess_matrix(table.numbers(range(table.n_columns)), table.name)
     if all(table.is_integer(column) for column in range(min(2, table.n_columns))) and table.n_columns > 1:
         return _guess_by_integers(table, repeats)
-    words = [column for column in range(table.n_columns) if not numeric[column] and not table.disguised(column)]
-    if not any(numeric):
+    if len(words) == table.n_columns:
         refuse_words(table)
+    words = [column for column in words if not table.disguised(column)]
     if len(words) >= 2:
         return _guess_by_names(table, words, repeats)
     return features_of_table(table)
@@ -293,16 +277,14 @@ def _guess_by_names(table: Table, words: list[int], repeats: str | None) -> Grap
     if table.n_columns == 3 and words[:2] == [0, 1]:
         if common:
             return graph_of_table(table, None, repeats)
-        why = "two columns of words that have none in common, and one of numbers: a graph, or features?"
-        raise _ambiguity(table, why)
+        raise _ambiguity(table, "two columns of words, none in common, and one of numbers: a graph, or features?")
     if 5 * common < min(len(left), len(right)):
         return features_of_table(table)
     pairs, _ = table.identities(words[:2], "node")
     if 2 * len({tuple(sorted(pair)) for pair in pairs.tolist()}) >= len(pairs):
         return graph_of_table(table, None, repeats)
-    raise _ambiguity(
-        table, f"{table.title(words[0])} and {table.title(words[1])} hold the same words: the ends of edges?"
-    )
+    one, other = map(table.title, words[:2])
+    raise _ambiguity(table, f"{one} and {other} hold the same words: the ends of edges?")
 
 
 def _guess_by_integers(table: Table, repeats: str | None) -> GraphTable | FeatureTable:

@@ -35,7 +35,7 @@ class FileFormatError(ValueError):
         super().__init__(message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…")
 
     @classmethod
-    def at(cls, path: str | Path, line: int, fault: str) -> FileFormatError:
+    def at(cls, path: str | os.PathLike[str], line: int, fault: str) -> FileFormatError:
         """Return the error for a fault in one line, counted from 1."""
         return cls(f"{path}:{line}: {fault}")
 
@@ -143,7 +143,7 @@ def _kind_of_content(path: Path, name: str) -> str:
 # -- bytes and text ---------------------------------------------------------------------------------------------------
 
 
-def read_bytes(path: str | Path, name: str | None = None) -> bytes:
+def read_bytes(path: str | os.PathLike[str], name: str | None = None) -> bytes:
     """Return a file's content, unpacked where it is gzip; what would not fit the memory is refused."""
     called = name or str(path)
     _check_size(os.path.getsize(path), called)
@@ -159,7 +159,7 @@ def read_bytes(path: str | Path, name: str | None = None) -> bytes:
     return b"".join(parts)
 
 
-def read_text(path: str | Path, name: str | None = None) -> tuple[bytes, str]:
+def read_text(path: str | os.PathLike[str], name: str | None = None) -> tuple[bytes, str]:
     """Return a text file's content in UTF-8, its lines ended by ``\\n``, and how it was decoded if that was a guess.
 
     UTF-8, or UTF-16 with a byte order mark, as spreadsheets write it; anything else is read as Windows-1252, the usual
@@ -183,10 +183,8 @@ def read_text(path: str | Path, name: str | None = None) -> tuple[bytes, str]:
     if not line and b"\x00" in content:
         line = content.count(b"\n", 0, content.index(b"\x00")) + 1
     if line:
-        fault = (
-            "not a text file, nor of another kind that is read (quartic cluster --help); save a table as CSV, in UTF-8"
-        )
-        raise FileFormatError.at(called, line, fault)
+        fault = "not a text file, nor of another kind that is read (quartic cluster --help)"
+        raise FileFormatError.at(called, line, f"{fault}; save a table as CSV, in UTF-8")
     if b"\r" in content:
         content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     return content, guessed

@@ -127,14 +127,10 @@ def graph_of_matrix(matrix: Any, name: str, names: tuple[str, ...] | None = None
     if is_one_sided(A):
         A = sp.csr_array(A + A.T - sp.diags_array(A.diagonal()))
     elif not is_symmetric(A):
-        gap = sp.coo_array(abs(A - A.T))
-        at = int(np.argmax(gap.data))
-        i, j = int(gap.row[at]), int(gap.col[at])
+        i, j = divmod(int(abs(A - A.T).argmax()), n)
         a, b = (i, j) if names is None else (names[i], names[j])
-        raise FileFormatError(
-            f"{name}: not an undirected graph: the entry ({a}, {b}) is {A[i, j]:g} but ({b}, {a}) is {A[j, i]:g}; "
-            "make the matrix symmetric"
-        )
+        fault = f"the entry ({a}, {b}) is {A[i, j]:g} but ({b}, {a}) is {A[j, i]:g}; make the matrix symmetric"
+        raise FileFormatError(f"{name}: not an undirected graph: {fault}")
     else:
         A = sp.csr_array((A + A.T) / 2)
     A.sort_indices()
@@ -194,36 +190,28 @@ def _find_weight_column(table: Table, ends: tuple[int, int]) -> int | None:
     others = [k for k in others if not table.counts_rows(k)]
     for name in (header[k] for k in others):
         if plain(name) in DISTANCE or re.search("distan|abstand|entfernung", plain(name)):
-            raise table.fault(
-                -1,
-                f"column {name!r} seems to hold distances, a graph has similarities; rename it to weight if it does, "
-                "or use quartic locate",
-            )
+            fault = f"column {name!r} seems to hold distances, a graph has similarities"
+            raise table.fault(-1, f"{fault}; rename it to weight if it does, or use quartic locate")
     if len(others) > 1:
         two = ",".join(header[k] for k in ends)
-        called = ", ".join(table.title(k) for k in others)
-        raise table.fault(
-            -1, f"which is the weight: {called}? say --columns {two},{header[others[0]]}, or --columns {two} for none"
-        )
+        called, cure = ", ".join(map(table.title, others)), f"say --columns {two},{header[others[0]]}"
+        raise table.fault(-1, f"which is the weight: {called}? {cure}, or --columns {two} for none")
     return others[0] if others and plain(header[others[0]]) not in TIMES else None
 
 
 def refuse_words(table: Table) -> None:
     """Raise where a table has only words: numbers with a sign, or, in three columns, edges and their kinds."""
-    if any(table.is_numeric(column) for column in range(table.n_columns)):
+    every = range(table.n_columns)
+    if any(map(table.is_numeric, every)):
         return
-    for column in range(table.n_columns):
+    for column in every:
         if number := table.disguised(column):
             raise table.fault(0, f"{number!r} in {table.title(column)} is text; write plain numbers")
-    if table.n_columns < 3:
+    if len(every) < 3:
         return
-    cells = table.sample[0]
-    shown = ", ".join(repr(cell[:40]) for cell in cells[:4]) + (", …" if len(cells) > 4 else "")
-    raise table.fault(
-        0,
-        f"{shown}: all columns are words. An edge list has two columns of nodes, and weights, if any, are numbers; "
-        "take the other columns out, or add a first line that names the two, as in source,target,kind",
-    )
+    shown = ", ".join(repr(cell[:40]) for cell in table.sample[0][:4])
+    fault = f"{shown}: all columns are words. An edge list has two columns of nodes, and weights, if any, are numbers; "
+    raise table.fault(0, fault + "take the other columns out, or name the two in a first line, as source,target,kind")
 
 
 def negative_weights(table: GraphTable) -> str | None:
@@ -273,11 +261,8 @@ def named_matrix(table: Table) -> tuple[tuple[str, ...], NDArray[np.float64]] | 
 
 def is_one_sided(A: Any) -> bool:
     """Tell whether a square matrix has entries on one side of its diagonal only."""
-    if not sp.issparse(A):
-        return bool(np.tril(A, -1).any() != np.triu(A, 1).any())
-    entries = A.tocoo()
-    below = np.sign(entries.row - entries.col)[entries.data != 0]
-    return bool((below > 0).any() != (below < 0).any())
+    A = sp.csr_array(A, dtype=np.float64)
+    return bool(sp.tril(A, -1).count_nonzero() > 0) != bool(sp.triu(A, 1).count_nonzero() > 0)
 
 
 def is_symmetric(A: Any) -> bool:
@@ -303,11 +288,8 @@ def _edge_list(table: Table, first: int, second: int, weight: int | None, repeat
     if clash is not None:
         a, b = clash
         i, j = (names[k] for k in ordered[b])
-        raise table.fault(
-            b,
-            f"the edge between {i} and {j} has weight {weights[b]:g}, but {weights[a]:g} in {table.place(a)}; "
-            "keep one of them, or say --repeats sum, mean or last",
-        )
+        fault = f"the edge between {i} and {j} has weight {weights[b]:g}, but {weights[a]:g} in {table.place(a)}"
+        raise table.fault(b, f"{fault}; keep one of them, or say --repeats sum, mean or last")
     A = _symmetric_matrix(ordered[kept], weights[kept], len(names))
     if A.nnz == 0:
         raise table.fault(0, "all weights are 0: a graph without an edge")
@@ -332,21 +314,16 @@ def _refuse_header(table: Table, pairs: NDArray[np.int64], names: tuple[str, ...
         return
     if names[0].isdigit():
         a, b = (names[k] for k in pairs[0])
-        n_edges, below = str(len(pairs) - 1), pairs[1:]
-        if len(below) > 2 and n_edges in (a, b):
-            n_nodes = str(len(np.unique(below))), names[int(below.max())]  # those with edges, or numbered from 1
-            if (b if a == n_edges else a) in n_nodes:
-                fault = f"{a} and {b} are how many nodes and edges follow: take the line out, or put an edge last"
-                raise table.fault(0, fault)
+        below, sizes = pairs[1:], {a, b} - {str(len(pairs) - 1)}
+        counts = {str(len(np.unique(below))), names[int(below.max())]}  # those with edges, or numbered from 1
+        if len(below) > 2 and len(sizes) == 1 and sizes <= counts:
+            raise table.fault(0, f"{a} and {b} are how many nodes and edges follow: take the line out")
         return
     times = np.bincount(pairs.ravel(), minlength=len(names))
     alone = pairs[0, 0] != pairs[0, 1] and (times[pairs[0]] == 1).all()
     if alone and (len(pairs) < 5 or np.median(times[2:]) > 1):
-        raise table.fault(
-            0,
-            f"{names[0]!r} and {names[1]!r} are in no other row: names of columns, or an edge? "
-            "call the columns source,target, or add a first line that does",
-        )
+        fault = f"{names[0]!r} and {names[1]!r} are in no other row: names of columns, or an edge? "
+        raise table.fault(0, fault + "call the columns source,target, or add a first line that does")
 
 
 def _symmetric_matrix(pairs: NDArray[np.int64], w: NDArray[np.float64], n: int) -> sp.csr_array:

@@ -75,8 +75,6 @@ def _read_json(source: Source) -> Table:
             found = [json.loads(line) for line in content.splitlines() if line.strip()]
     with damage_named(source.name, "no table in it"):
         header = None
-        if isinstance(found, dict) and {"columns", "data"} <= found.keys():  # pandas' orient="split"
-            found = [dict(zip(map(str, found["columns"]), row, strict=True)) for row in found["data"]]
         if isinstance(found, list) and all(isinstance(row, dict) for row in found):
             header = tuple(dict.fromkeys(name for row in found for name in row))
             found = [[row.get(name) for name in header] for row in found]
@@ -87,10 +85,8 @@ def _read_json(source: Source) -> Table:
                 raise ValueError("columns of different lengths; write a graph as a list of edges, or nodes and links")
             found = [list(row) for row in zip(*columns, strict=True)]
         if not isinstance(found, list) or not all(isinstance(row, list) and row for row in found) or not found:
-            raise ValueError(
-                "expected a list of rows, of objects or lists, or columns of equal length by name; or a graph, with "
-                "nodes and links"
-            )
+            expected = "expected a list of rows, of objects or lists, or columns of equal length by name"
+            raise ValueError(f"{expected}; or a graph, with nodes and links")
         if len({len(row) for row in found}) > 1:
             raise ValueError("rows of different lengths; make all alike")
         if any(isinstance(cell, dict | list) for row in found for cell in row):

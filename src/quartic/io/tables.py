@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,6 @@ from functools import cached_property
 from importlib.util import find_spec
 from io import StringIO
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -102,7 +102,6 @@ class Table:
     def fault(self, row: int, what: str) -> FileFormatError:
         """Return the error that names a row, −1 for the header."""
         what += " (a row of totals?)" if row == len(self) - 1 and self.ends_in_total else ""
-        what += " (a second row of names?)" if row == 0 and self._seems_named_twice() else ""
         if not self.content:
             return FileFormatError(f"{self.name}: {self.place(row)}: {what}" if row >= 0 else f"{self.name}: {what}")
         first = next(line for line, _ in _iterate_rows(self.content, self.separator))
@@ -119,13 +118,6 @@ class Table:
         found = [cell for row in self.sample if (cell := row[column])]
         shown = [cell for cell in found if _SHOWN.fullmatch(cell)]
         return shown[0] if 2 * len(shown) > len(found) else None
-
-    def _seems_named_twice(self) -> bool:
-        """Tell whether a name is missing, or the first row has words in all of several columns of numbers."""
-        found = [_number(cell, self.decimal_comma) for cell in self.sample[0]]
-        words = all(number is None or math.isnan(number) for number in found)
-        several = sum(map(self.is_numeric, range(self.n_columns))) > 1
-        return self.header is not None and ("" in self.header[1:] or (words and several))
 
     def title(self, column: int) -> str:
         """Return what messages call a column."""
@@ -241,8 +233,8 @@ def read_text_table(name: str, content: bytes, guessed: str) -> Table:
     """Return the table in a text; ``guessed`` is said of it, such as how it was decoded."""
     content = re.sub(rb"\A\"?sep=.\"?\n", b"\n", content)  # Excel's word on the separator, which we find anyway
     content = re.sub(rb"\A#(?=[,;])", b'"#"', content)  # no remark, but a column of row numbers
-    indented = any(sign in content and b"\n" + sign in content for sign in (b" ", b"\t"))
     n_remarks = 0
+    indented = any(sign in content and b"\n" + sign in content for sign in (b" ", b"\t"))  # a sign alone is found fast
     if indented or b"#" in content or b"%" in content:
         above = re.match(rb"(?:[ \t]*(?:[#%].*)?\n)*", content)
         n_remarks = len(re.findall(rb"^[ \t]*[#%]", content[above.end() if above else 0 :], re.MULTILINE))
@@ -261,17 +253,18 @@ def read_text_table(name: str, content: bytes, guessed: str) -> Table:
         joined = _join_quoted(lines)
         if (found := _find_separator(joined))[0] > share:
             lines, (share, separator, n_columns) = joined, found
-    sample = [row for row in _split_lines(lines, separator) if len(row) == n_columns]
+    rows = _split_lines(lines, separator)
+    sample = [row for row in rows if len(row) == n_columns]
     if not sample:
         raise FileFormatError(f"{name}: not a table: its lines are not alike")
     comma = separator != "," and _has_decimal_comma(sample)
-    if n_titles := _count_titles(_split_lines(lines, separator), n_columns, comma):
+    if n_titles := _count_titles(rows, n_columns, comma):
         content = re.sub(rb"^.+$", b"", content, count=n_titles, flags=re.MULTILINE)
-        sample = [row for row in _split_lines(lines[n_titles:], separator) if len(row) == n_columns]
-    quoted = separator != "," or lines[0].startswith('"')  # without, commas within numbers may be what is too much
-    if quoted and _lacks_corner(_split_lines(lines, separator), n_columns, comma):
+        sample = [row for row in rows[n_titles:] if len(row) == n_columns]
+    # without quotes, commas within numbers may be what is too much
+    if (separator != "," or lines[0].startswith('"')) and _lacks_corner(rows, n_columns, comma):
         content = f'""{separator}'.encode() + content.lstrip()
-        sample.insert(0, ["", *_split_lines(lines[:1], separator)[0]])
+        sample.insert(0, ["", *rows[0]])
     header = _find_header(sample, n_columns, comma)
     if header is not None and header[0] and f"\n{separator}".encode() in content:
         content = re.sub(rf"^[{re.escape(separator)} \t]+$".encode(), b"", content, flags=re.MULTILINE)
@@ -283,20 +276,20 @@ def read_text_table(name: str, content: bytes, guessed: str) -> Table:
         raise FileFormatError.at(name, line, "the last cell runs over several lines; is a quotation mark left open?")
     if header is not None:
         columns = [column[1:] for column in columns]
-    named = "a header" if header is not None else "no header"
-    cut = "one column" if n_columns == 1 else f"{n_columns} columns"
+    said = ["one column" if n_columns == 1 else f"{n_columns} columns"]
     if n_columns > 1 and not guessed.startswith("sheet "):
-        cut += f" separated by {SEPARATORS[separator]}"
-    titles = f"{count(n_titles, 'line')} above left out" if n_titles else ""
+        said[0] += f" separated by {SEPARATORS[separator]}"
+    said.append("a header" if header is not None else "no header")
+    said.append(f"{count(n_titles, 'line')} above left out" if n_titles else "")
+    said.append(f"{count(n_remarks, 'remark')} (# or %) left out" if n_remarks else "")
     doubtful = _find_doubtful(sample, "," if comma else ".") if separator in "\t|" or not comma else None
-    points = "decimal commas" if comma else "decimal points" if doubtful and separator != "," else ""
-    points += f": {doubtful} is {_number(doubtful, comma):g}" if points and doubtful else ""
-    apart = next((cell for row in sample for cell in row if not comma and _THOUSANDS_APART.fullmatch(cell)), None)
-    thousands = f"between thousands: {apart} is {_number(apart, False):.12g}" if apart else ""
-    kinds = [points, thousands, "attributes of networkx" if attributes else ""]
-    remarks = f"{count(n_remarks, 'line')} left out that begin{'s' * (n_remarks == 1)} with # or %" if n_remarks else ""
-    layout = ", ".join(filter(None, [cut, named, titles, remarks, *kinds, guessed]))
-    table = Table(name, columns, header, layout, comma, content, separator, attributes)
+    if comma or (doubtful and separator != ","):
+        points = "decimal commas" if comma else "decimal points"
+        said.append(points + (f": {doubtful} is {_number(doubtful, comma):g}" if doubtful else ""))
+    if apart := [cell for row in sample for cell in row if not comma and _THOUSANDS_APART.fullmatch(cell)]:
+        said.append(f"between thousands: {apart[0]} is {_number(apart[0], False):.12g}")
+    said += ["attributes of networkx" if attributes else "", guessed]
+    table = Table(name, columns, header, ", ".join(filter(None, said)), comma, content, separator, attributes)
     if len(table) == 0:
         raise table.fault(-1, "there are column names, but no rows below them")
     if header is not None and header[0] and "" in header[1:] and not sample[1][0]:  # cells above were merged
@@ -304,7 +297,7 @@ def read_text_table(name: str, content: bytes, guessed: str) -> Table:
     return _drop_empty_columns(table)
 
 
-def read_columns(path: str | Path, name: str) -> Table:
+def read_columns(path: str | os.PathLike[str], name: str) -> Table:
     """Return the columns of a text file between which there is white space; nothing is guessed, none has a name."""
     content = _squeeze(_REMARK.sub(b"", read_text(path, name)[0]))
     n_columns = len(content.strip().split(b"\n", 1)[0].split())
@@ -429,18 +422,16 @@ def _as_floats(cells: pyarrow.Array) -> NDArray[np.float64]:
 
 
 def _split_lines(lines: Sequence[str], separator: str) -> list[list[str]]:
-    if separator == " ":
-        return [_split_line(re.sub(r"[ \t]+", " ", line.strip(" \t\n")), separator) for line in lines]
-    return [[cell.strip() for cell in _split_line(line.rstrip("\n"), separator)] for line in lines]
-
-
-def _split_line(line: str, separator: str) -> list[str]:
-    if '"' not in line:
-        return line.split(separator)
-    try:  # line by line: a quote left open would swallow the lines after it
-        return next(csv.reader([line], delimiter=separator))
-    except (csv.Error, StopIteration):  # a cell longer than csv allows
-        return line.split(separator)
+    """Return the cells of lines, each by itself: a quotation mark left open would swallow the lines after it."""
+    rows = []
+    for line in lines:
+        line = re.sub(r"[ \t]+", " ", line.strip(" \t")) if separator == " " else line
+        cells = line.split(separator)
+        if '"' in line:
+            with suppress(csv.Error, StopIteration):  # a cell longer than csv allows
+                cells = next(csv.reader([line], delimiter=separator))
+        rows.append([cell.strip() for cell in cells])
+    return rows
 
 
 def _join_quoted(lines: Sequence[str]) -> list[str]:
