@@ -3,6 +3,7 @@
 import os
 import sys
 import warnings
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -193,7 +194,7 @@ def inner_products_of_pairs():
 
 def replays():
     """Iterations that a device makes by itself are those of NumPy, failed trials and the host's turns included."""
-    from quartic.losses.factor import replay_torch
+    from quartic.losses.factor import loss, replay_torch
 
     inner_products_of_pairs()
     Replay = replay_torch.Replay
@@ -208,7 +209,8 @@ def replays():
     Y = rng.random((40, 5))
     M, X0 = Y @ Y.T, rng.random((40, 3))
     here, there = (Problem(LeastSquares(A), Nonnegative()) for A in (M, torch.from_numpy(M)))
-    for solver in ("lbfgs",):
+    for solver in ("inertial", "lbfgs"):
+        made.clear()
         ours, theirs = (
             minimize(p, X, solver=solver, tol=0.0, max_iter=24) for p, X in ((here, X0), (there, torch.from_numpy(X0)))
         )
@@ -231,6 +233,16 @@ def replays():
             callback=lambda p, w=watched: w.append(p.n_iter),
         )
         assert watched == [1, 2, 3, 4, 5], watched  # a callback sees every iterate
+    # every step counts as short: no point on the way to a trial that fails is taken, and trials are made again
+    made.clear()
+    with patch.object(loss, "SHORT", 2.0**60), patch.object(replay_torch, "SHORT", 2.0**60):
+        ours, theirs = (
+            minimize(p, X, solver="inertial", tol=0.0, max_iter=60)
+            for p, X in ((here, X0), (there, torch.from_numpy(X0)))
+        )
+    np.testing.assert_allclose(theirs.X, ours.X, atol=1e-9, rtol=1e-9)
+    assert theirs.n_products == ours.n_products > 66, (theirs.n_products, ours.n_products)
+    assert sum(made) >= 54, made
     print("compared replays")
 
 

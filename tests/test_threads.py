@@ -403,6 +403,29 @@ os._exit(3 if thread.is_alive() else 0)
         )
         assert done.returncode == 0, done.stderr or "the fit hangs"
 
+    def test_a_property_under_way_in_another_thread_is_not_locked_in_the_child(self, graph, monkeypatch):
+        """Python 3.11 has one lock for a cached property of all objects."""
+        from quartic.losses.factor import numba as sparse
+        from quartic.losses.factor.matrix import SparseMatrix
+
+        begun, go_on, original = threading.Event(), threading.Event(), sparse.row_pieces
+
+        def slow(start):
+            begun.set()
+            go_on.wait(60)
+            return original(start)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(sparse, "row_pieces", slow)
+            other = threading.Thread(target=lambda: SparseMatrix(graph)._pieces)
+            other.start()
+            assert begun.wait(60)
+        try:
+            assert in_child(lambda: len(SparseMatrix(graph)._pieces) > 0)
+        finally:
+            go_on.set()
+            other.join()
+
     def test_limits_that_a_child_inherits(self, two, graph):
         """Forked while another thread's run holds BLAS at one thread, it gives back what BLAS had after its own run."""
         problem = Problem(LeastSquares(graph), Nonnegative())
@@ -552,13 +575,31 @@ def compilation_of(module):
 
 
 class TestCompiling:
-    def test_said_once_a_process(self, caplog):
-        listener = compiling._Listener()
+    def test_said_once_on_a_machine(self, caplog, tmp_path, monkeypatch):
+        """Not in each of the processes that compile some part or other; again after an upgrade."""
+        marker = tmp_path / "cache" / "told"
+        ours, theirs = compilation_of("quartic.losses.pairs.numba"), compilation_of("time")
         with caplog.at_level("INFO", logger="quartic"):
-            for module in ("time", "quartic.losses.pairs.numba", "quartic.losses.pairs.numba"):
-                listener.on_start(compilation_of(module))
-                listener.on_end(None)
-        assert [record.message.split(":")[0] for record in caplog.records] == ["compiling for this machine"]
+            for _process in range(3):
+                listener = compiling._Listener(marker)
+                for event in (theirs, ours, ours):
+                    listener.on_start(event)
+                    listener.on_end(event)
+            assert [record.message.split(":")[0] for record in caplog.records] == ["compiling for this machine"]
+            monkeypatch.setattr(compiling, "__version__", "99.0")
+            compiling._Listener(marker).on_start(ours)
+            compiling.end_compiling()
+        assert len(caplog.records) == 2
+
+    def test_said_once_a_process_where_nothing_can_be_kept(self, caplog, tmp_path):
+        (tmp_path / "file").write_text("in the way of a folder")
+        with caplog.at_level("INFO", logger="quartic"):
+            for marker in (tmp_path / "file" / "told", None):
+                listener = compiling._Listener(marker)
+                for _ in range(2):
+                    listener.on_start(compilation_of("quartic.losses.pairs.numba"))
+                    listener.on_end(None)
+        assert len(caplog.records) == 2
 
     def test_processes_that_compile_at_once_do_not_mix_up_their_code(self, tmp_path, monkeypatch):
         """Numba numbers the files of a function: two that have read the same index take the same number."""
@@ -590,6 +631,7 @@ class TestCompiling:
 
         new.__module__ = "quartic.test"
         monkeypatch.setattr(compiling.listener, "told", False)
+        monkeypatch.setattr(compiling.listener, "marker", None)
         with caplog.at_level("INFO", logger="quartic"):
             assert njit(new)(1) == 2
         assert "compiling" in caplog.text

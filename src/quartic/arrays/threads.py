@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 # Work below this many multiplications is done before a second thread has woken up.
@@ -283,6 +283,22 @@ def _start_child() -> None:
     global _team
     _team = _Team()  # a child inherits none of its parent's threads
     _blas.start_anew()
+    if sys.version_info < (3, 12):
+        _renew_property_locks()
+
+
+def _renew_property_locks() -> None:
+    """Renew the locks of our cached properties, which Python 3.11 holds, for all objects of a class, while one is made.
+
+    One that another thread was making when the child was forked would be locked there for ever.
+    """
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith("quartic.")]
+    for module in modules:
+        for kind in vars(module).values():
+            if isinstance(kind, type) and kind.__module__ == module.__name__:
+                for attribute in vars(kind).values():
+                    if isinstance(attribute, cached_property):
+                        attribute.lock = threading.RLock()  # type: ignore[attr-defined]
 
 
 if hasattr(os, "register_at_fork"):

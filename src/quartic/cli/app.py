@@ -279,7 +279,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def _say_when_compiling() -> None:
-    """Print the library's one line about compiling, which its logger says when something is compiled."""
+    """Print the library's one line about compiling, which its logger says the first time it runs on a machine."""
     logger = logging.getLogger("quartic")
     if not logger.handlers:
         handler = logging.StreamHandler()

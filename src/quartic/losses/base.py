@@ -304,8 +304,8 @@ class Loss(ABC):
         """
         return problem.judge(problem.move(p, problem.bregman_step(p, step)), step)
 
-    def replay(self, problem: Problem, p: Point, *settings: Any) -> Any:
-        """Return iterations of L-BFGS recorded for a device, None where there are none.
+    def replay(self, problem: Problem, p: Point, made: Any, method: str, *settings: Any) -> Any:
+        """Return the iterations of a solver recorded for a device (``made``, if they serve), None where there are none.
 
         `quartic.losses.factor.replay_torch` has them for symmetric NMF on a GPU.
         """

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, cast
 
 from quartic.arrays import Array
 from quartic.core.problem import Problem
 from quartic.losses import Point
-from quartic.solvers.base import COUNT, POSITIVE, NoProgress, Requirements, Solver, State, checked
+from quartic.solvers.base import COUNT, POSITIVE, Iterations, NoProgress, Requirements, Solver, State, checked
 
 
 @dataclass(frozen=True)
 class InertialState(State):
     """The iterate, the one before, Nesterov's θ, the step to try next, Ψ here, and whether a trial has failed.
 
-    ``ahead`` has at most one array, the Gram matrix of the extrapolated point, where the trial has made it on the way.
+    ``ahead`` has at most one array, the Gram matrix of the extrapolated point, where the trial has made it on the way;
+    ``replay`` the iterations recorded on a device (`quartic.losses.Loss.replay`), which no checkpoint keeps.
     """
 
     listed = ("ahead",)
@@ -27,6 +28,7 @@ class InertialState(State):
     objective: float = math.inf
     settled: bool = False
     ahead: tuple[Array, ...] = ()
+    replay: Any = None
 
     def check(self, shape: tuple[int, int]) -> None:
         """Raise unless the Gram matrix goes with an X of this shape."""
@@ -93,6 +95,19 @@ class InertialNoLips(Solver):
         if new is None:
             raise NoProgress("no step decreases the objective enough")
         return new
+
+    def advance(self, problem: Problem, state: State, most: int, target: float) -> tuple[State, Iterations]:
+        s = cast(InertialState, state)
+        replay = problem.loss.replay(problem, s.point, s.replay, "inertial", self.growth) if most > 1 else None
+        if replay is None:
+            return self.step(problem, state), ()
+        replay.load(s.point, s.previous, s.theta, s.next_step, s.objective, s.settled)
+        made = replay.run(most, target)
+        if not made:
+            return replace(self.step(problem, state), replay=replay), ()
+        point, previous, theta, next_step, objective, settled = replay.state()
+        new = InertialState(point, made[-1][2], previous, theta, next_step, objective, settled, replay=replay)
+        return new, made
 
     def _descend(self, problem: Problem, s: InertialState, p: Point, theta: float) -> InertialState | None:
         """Return T_λ(p) for the first λ that decreases enough, or the best point on the way to one that does not."""

@@ -108,7 +108,7 @@ class LBFGS(Solver):
     def advance(self, problem: Problem, state: State, most: int, target: float) -> tuple[State, Iterations]:
         s = cast(LBFGSState, state)
         settings = (self.memory, LINES, SHRUNK)
-        replay = (s.replay or problem.loss.replay(problem, s.point, *settings)) if most > 1 else None
+        replay = problem.loss.replay(problem, s.point, s.replay, "lbfgs", *settings) if most > 1 else None
         if replay is None:
             return self.step(problem, state), ()
         replay.load(s.point, s.steps, s.changes, s.carried, s.fresh)

@@ -21,8 +21,6 @@ from quartic.solvers.trust_region import TrustRegion
 # With so many entries a row L-BFGS makes up for the work it has besides products; BLAS multiplies those of a dense
 # array several times as fast.
 _MANY, _MANY_DENSE = 200, 1700
-# Up to so many points launching takes most of the time of an iteration on a device.
-_LAUNCHED = 250_000
 # Up to so many nodes a sweep over the entries of X takes less time than what surrounds a product in other solvers.
 _FEW = 120
 
@@ -100,8 +98,7 @@ def _automatic(problem: Problem) -> Solver:
     - X ≥ 0 and an M of few rows, most of it zeros: coordinate descent, whose iteration is one compiled call.
     - X ≥ 0 otherwise: conjugate directions on the face where products are cheap (M sparse or small); elsewhere L-BFGS,
       which needs fewer products, a tenth where the loss knows its diagonal of second derivatives (rectangular
-      factorisation), but more passes over X. On torch devices L-BFGS up to sizes at which launching takes most of the
-      time, from which a recorded iteration is free; beyond, and for penalties without a quadratic on lines, the
+      factorisation), but more passes over X. On torch devices, and for penalties without a quadratic on lines, the
       inertial method.
     - Signs free, constraints penalised (`Quadratic` that weighs few entries of XXᵀ, as for MaxCut): the trust region,
       since such a loss is *stiff* across the constraints and flat along them.
@@ -120,8 +117,7 @@ def _automatic(problem: Problem) -> Solver:
             return CoordinateDescent()
         dense = loss.offers("entries") and loss.offers("on_host") and entries == loss.n_points
         costly = entries is None or entries > (_MANY_DENSE if dense else _MANY)
-        launches = not loss.offers("on_host") and loss.n_points <= _LAUNCHED
-        pays = penalty.smooth or (penalty.nonnegative and (scaled or costly or launches))
+        pays = penalty.smooth or (penalty.nonnegative and (scaled or costly))
         if pays and LBFGS.requires.unmet(problem) is None:
             return LBFGS()
         if FaceCG.requires.unmet(problem) is None:

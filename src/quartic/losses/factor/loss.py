@@ -262,13 +262,17 @@ class FullLeastSquares(Loss):
                 return Trial(move.point, value <= most, value / room if room > 0 else 1.0, move.sums.ahead)
         return problem.judge(move, step, move.sums.ahead)
 
-    def replay(self, problem: Problem, p: Point, *settings: Any) -> Any:
-        """Return L-BFGS recorded for a GPU, where X ≥ 0 is the penalty and launching takes most of the time."""
-        if not self.matrix.replays(p.X) or problem.penalty.cut(1.0) != (True, 0.0, 0.0):
+    def replay(self, problem: Problem, p: Point, made: Any, method: str, *settings: Any) -> Any:
+        """Return the iterations recorded for a GPU, where X ≥ 0 is the penalty and launching takes most of the time."""
+        if made is not None:
+            return made
+        if not self.matrix.replays(p.X, method) or problem.penalty.cut(1.0) != (True, 0.0, 0.0):
             return None
-        from quartic.losses.factor.replay_torch import Replay
+        from quartic.losses.factor import replay_torch
 
-        return Replay(problem, p.X, *settings)
+        if method == "lbfgs":
+            return replay_torch.QuasiNewtonReplay(problem, p.X, *settings)
+        return replay_torch.InertialReplay(problem, p.X, *settings) if type(problem.kernel) is NormKernel else None
 
     def along(self, p: Any, D: Array) -> Line:
         """Return the exact quartic of f on p + tD: one product, M D."""

@@ -63,8 +63,8 @@ class Matrix(ABC):
     def product(self, X: Array, out: Array | None = None) -> Array:
         """Return M X, a C-ordered array of X's type where M has it too; in ``out`` where that will do."""
 
-    def replays(self, X: Array) -> bool:
-        """Tell whether iterations of L-BFGS with such an X are best recorded and replayed on the device."""
+    def replays(self, X: Array, method: str) -> bool:
+        """Tell whether iterations of a method with such an X are best recorded and replayed on the device."""
         return False
 
     def exponent(self) -> int | None:
@@ -142,8 +142,8 @@ class ProjectedMatrix(Matrix):
         space, Q = self.space, astype(self.Q, float_type(X))
         return space.times(Q, self._factors * space.bare(space.gram(Q, X)))
 
-    def replays(self, X: Array) -> bool:
-        return self.matrix.replays(X)
+    def replays(self, X: Array, method: str) -> bool:
+        return self.matrix.replays(X, method)
 
     def scaled(self, power: int) -> ProjectedMatrix:
         return ProjectedMatrix(self.matrix, self.Q, shifted(self.values, power))

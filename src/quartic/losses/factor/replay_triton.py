@@ -1,4 +1,4 @@
-"""An iteration of L-BFGS on the face of X ≥ 0 as Triton kernels, its decisions in some of one program.
+"""The decisions of a replayed iteration as Triton kernels of one program: three hundred launches less than in torch.
 
 Numbers of the state are float64 in one vector, at the places named here; a launch changes them in place.
 """
@@ -8,9 +8,12 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-FROZEN, TARGET, AT, T, MOVED, CARRIED, FRESH, HEAD, SQUARED = (tl.constexpr(k) for k in range(9))
-COUNT = 9
-# Columns of what is told of an iteration: objective, stationarity, step, whether it was made, and whether tried.
+# Places of numbers: those that both methods have, then those of each.
+OBJECTIVE, FIT, STEP, FROZEN, TARGET, AT, T, MOVED, DIRECT, USED = (tl.constexpr(k) for k in range(10))
+AHEAD, THETA, SETTLED, FIRST_STEP, FIRST_SETTLED, FAILED = (tl.constexpr(k) for k in range(10, 16))
+CARRIED, FRESH, HEAD, SQUARED = (tl.constexpr(k) for k in range(16, 20))
+COUNT = 20
+# Columns of what is told of an iteration: objective, stationarity, step, whether it was made, and how often tried.
 COLUMNS = tl.constexpr(5)
 
 
@@ -69,6 +72,108 @@ def least_on_line(c1, c2, c3, c4, upper, unknown):
     return tl.where(tl.minimum(m, m3) < 0, t, 0.0)
 
 
+@triton.jit
+def decide_inertial(numbers, products, sums, sums_of_way, constants, K: tl.constexpr):
+    """Judge the trial, find the best point on the way to it, and what the next iteration takes over.
+
+    Where there is no such point the step is halved, or, if only the objective rises, made from X itself, with the step
+    that the iteration began with: the next replay tries again.
+
+    ``products`` are the inner products (K × K) of S_Y, DᵀD, S⁺ − S_Y, S_Y², I, S = XᵀX, E = (X⁺ − X)ᵀ(X⁺ − X),
+    H = S⁺ − S − E and S⁺; ``sums`` those of the step from Y to X⁺ (`quartic.losses.factor.triton.step_sums`), and of
+    the way from X; ``constants`` ½‖M‖², α, σ, the growth of the step, the round-off of the loss on a line, that of a
+    gradient, and what a short step is.
+    """
+    half, alpha, sigma = tl.load(constants), tl.load(constants + 1), tl.load(constants + 2)
+    most, unknown = tl.load(constants + 3), tl.load(constants + 4)
+    rounding, short = tl.load(constants + 5), tl.load(constants + 6)
+    objective, fit, step = tl.load(numbers + OBJECTIVE), tl.load(numbers + FIT), tl.load(numbers + STEP)
+    theta, settled = tl.load(numbers + THETA), tl.load(numbers + SETTLED)
+    live = tl.load(numbers + FROZEN) == 0
+    bend, along, new_fit, bend_way = tl.load(sums), tl.load(sums + 1), tl.load(sums + 3), tl.load(sums_of_way)
+    # is the trial good enough?
+    size, length = tl.load(products + 4 * K), tl.load(products + 4 * K + 1)
+    both = 2 * along + length
+    room = (0.25 * alpha * (both * both + 2 * size * length) + 0.5 * sigma * length) / step
+    remainder = tl.load(products + 1) + 0.5 * tl.load(products + 2 * K + 2) - bend
+    known = rounding * tl.sqrt(tl.maximum(tl.load(products + 3), 0.0)) * tl.sqrt(tl.maximum(length, 0.0))
+    enough = remainder <= room + known
+    value = tl.maximum(half + 0.5 * tl.load(products + 8 * K + 8) - new_fit, 0.0)
+    following = 0.5 * (1 + tl.sqrt(1 + 4 * theta * theta))
+    direct = enough & ((value <= objective) | (theta == 1))
+    # the best point on the way to it
+    SS, SE, SH = tl.load(products + 5 * K + 5), tl.load(products + 5 * K + 6), tl.load(products + 5 * K + 7)
+    EE, EH, HH = tl.load(products + 6 * K + 6), tl.load(products + 6 * K + 7), tl.load(products + 7 * K + 7)
+    slope = 0.5 * (new_fit - fit - bend_way)
+    c1, c2, c3, c4 = SH - 2 * slope, SE + 0.5 * HH - bend_way, EH, 0.5 * EE
+    t = least_on_line(c1, c2, c3, c4, 1.0 + 0.0 * c1, unknown)
+    way_fit = fit + t * (2 * slope + t * bend_way)
+    # ‖S + tH + t²E‖²
+    way = SS + t * (2 * SH + t * (HH + 2 * SE + t * (2 * EH + t * EE)))
+    way_value = tl.maximum(half + 0.5 * way - way_fit, 0.0)
+    long = tl.load(products + 4 * K + 6) > short * tl.load(products + 4 * K + 5)
+    between = (t > 0) & (way_value < objective) & long
+    moved = live & (direct | between)
+    taken = tl.where(room > 0, remainder / room, 1.0)
+    first = tl.where(8 * taken <= 0.9, 8.0, tl.where(4 * taken <= 0.9, 4.0, tl.where(2 * taken <= 0.9, 2.0, 1.0)))
+    growth = tl.where(settled > 0, most, tl.maximum(most, first))
+    tl.store(numbers + T, tl.where(moved, tl.where(direct, 1.0 + 0.0 * t, t), 0.0))
+    tl.store(numbers + MOVED, tl.where(moved, 1.0, 0.0))
+    tl.store(numbers + DIRECT, tl.where(moved & direct, 1.0, 0.0))
+    tl.store(numbers + USED, step)
+    tl.store(numbers + OBJECTIVE, tl.where(moved, tl.where(direct, value, way_value), objective))
+    tl.store(numbers + FIT, tl.where(moved, tl.where(direct, new_fit, way_fit), fit))
+    again = live & (moved == 0)
+    from_x = again & enough
+    step = tl.where(moved & enough, growth * step, tl.where(live & (enough == 0), 0.5 * step, step))
+    step = tl.where(from_x, tl.load(numbers + FIRST_STEP), step)
+    settled = tl.where(live & (enough == 0), 1.0, settled)
+    settled = tl.where(from_x, tl.load(numbers + FIRST_SETTLED), settled)
+    theta = tl.where(moved, tl.where(enough & (direct == 0), 1.0, following), tl.where(from_x, 1.0, theta))
+    tl.store(numbers + STEP, step)
+    tl.store(numbers + SETTLED, settled)
+    tl.store(numbers + THETA, theta)
+    tl.store(numbers + AHEAD, 1 + (theta - 1) / (0.5 * (1 + tl.sqrt(1 + 4 * theta * theta))))
+    tl.store(numbers + FAILED, tl.where(again, tl.load(numbers + FAILED) + 1, 0.0))
+    if moved:
+        tl.store(numbers + FIRST_STEP, step)
+        tl.store(numbers + FIRST_SETTLED, settled)
+
+
+@triton.jit
+def _report(numbers, rows, constants, live, moved, objective, stationarity, size, stuck):
+    """Report the iteration, and freeze where the run is to end, or the host has to take over because it is ``stuck``.
+
+    ``size`` is ‖X XᵀX‖², whose root is what the gradient's round-off is a part of.
+    """
+    at = tl.load(numbers + AT)
+    if live:
+        row = rows + at.to(tl.int32) * COLUMNS
+        tl.store(row, objective)
+        tl.store(row + 1, stationarity)
+        tl.store(row + 2, tl.load(numbers + USED))
+        tl.store(row + 3, moved)
+        tl.store(row + 4, tl.load(row + 4) + 1)
+        tl.store(numbers + AT, at + moved)
+    known = 4 * tl.load(constants + 5) * tl.sqrt(tl.maximum(size, 0.0))
+    done = stationarity <= tl.maximum(tl.load(numbers + TARGET), known)
+    total = objective + stationarity
+    finite = (total - total) == 0
+    frozen = (live == 0) | ((moved > 0) & done) | (finite == 0) | stuck
+    tl.store(numbers + FROZEN, tl.where(frozen, 1.0, 0.0))
+
+
+@triton.jit
+def tell(numbers, size, square, rows, constants):
+    """Report an inertial iteration, from ‖X XᵀX‖² and ‖∇ᴾ‖²; after eight trials that fail the host takes over."""
+    live, moved = tl.load(numbers + FROZEN) == 0, tl.load(numbers + MOVED)
+    objective, stationarity = tl.load(numbers + OBJECTIVE), tl.sqrt(tl.load(square))
+    _report(
+        numbers, rows, constants, live, moved, objective, stationarity, tl.load(size), tl.load(numbers + FAILED) >= 8,
+    )  # fmt: skip
+
+
+# -- L-BFGS -----------------------------------------------------------------------------------------------------------
 # Pairs are the rows of one array, a column of it for each entry of X: steps in the upper half, changes of the gradient
 # in the lower. One more pair than is remembered has room: the newest is written while it is not known to be any good.
 #
@@ -209,7 +314,7 @@ def decide_on_line(
         UU += tl.sum(u * u, 0)
         UC += tl.sum(u * c, 0)
         CC += tl.sum(c * c, 0)
-    t = least_on_line(slope, SC + 0.5 * UU - bend, UC, 0.5 * CC, upper, tl.load(constants + 3))
+    t = least_on_line(slope, SC + 0.5 * UU - bend, UC, 0.5 * CC, upper, tl.load(constants + 4))
     moved = (tl.load(numbers + FROZEN) == 0) & (slope < 0) & (t > 0)
     t = tl.where(moved, t, 0.0)
     squared = bend * 0
@@ -222,6 +327,7 @@ def decide_on_line(
         tl.store(S + at, s, mask=inside)
         squared += tl.sum(s * s, 0)
     tl.store(numbers + T, t)
+    tl.store(numbers + USED, t)
     tl.store(numbers + MOVED, tl.where(moved, 1.0, 0.0))
     tl.store(numbers + SQUARED, squared)
 
@@ -236,7 +342,7 @@ def move_on_line(
     What is zero but for round-off is zero; with t = 0 nothing changes.
     """
     c = tl.arange(0, C)
-    t, zero = tl.load(numbers + T) + tl.zeros((1, 1), tl.float64), tl.load(constants + 4)
+    t, zero = tl.load(numbers + T) + tl.zeros((1, 1), tl.float64), tl.load(constants + 5)
     moved = t > 0
     small = (c < width)[:, None] & (c < width)[None, :]
     a = 2 * tl.load(S + c[:, None] * width + c[None, :], mask=small, other=0.0)
@@ -280,10 +386,7 @@ def move_on_line(
 
 @triton.jit
 def tell_of_line(numbers, sums, programs, rows, constants, MANY: tl.constexpr, MEMORY: tl.constexpr):
-    """Keep the pair if it bends upwards, report the iteration, and freeze where the run is to end or the host to help.
-
-    ``sums`` are the parts of `move_on_line`; among them ‖X XᵀX‖², whose root the gradient's round-off is a part of.
-    """
+    """Keep the pair if it bends upwards, and report the iteration; ``sums`` are the parts of `move_on_line`."""
     k = tl.arange(0, MANY)
     part = sums + 6 * k
     inside = k < programs
@@ -298,24 +401,14 @@ def tell_of_line(numbers, sums, programs, rows, constants, MANY: tl.constexpr, M
     following = tl.where(head == MEMORY, 0.0, head + 1)
     tl.store(numbers + HEAD, tl.where(good, following, head))
     stationarity = tl.sqrt(square)
-    objective = tl.maximum(tl.load(constants) + 0.5 * tl.load(numbers + SQUARED) - fit, 0.0)
+    value = tl.maximum(tl.load(constants) + 0.5 * tl.load(numbers + SQUARED) - fit, 0.0)
+    objective = tl.where(moved > 0, value, tl.load(numbers + OBJECTIVE))
+    tl.store(numbers + OBJECTIVE, objective)
     carried, fresh = tl.load(numbers + CARRIED) + moved, tl.load(numbers + FRESH)
     fresh = tl.where((fresh > 1e300) & (moved > 0), stationarity, fresh)
     tl.store(numbers + CARRIED, carried)
     tl.store(numbers + FRESH, fresh)
-    at = tl.load(numbers + AT)
-    if live:
-        row = rows + at.to(tl.int32) * COLUMNS
-        tl.store(row, objective)
-        tl.store(row + 1, stationarity)
-        tl.store(row + 2, tl.load(numbers + T))
-        tl.store(row + 3, moved)
-        tl.store(row + 4, 1.0)
-        tl.store(numbers + AT, at + moved)
     stale = (carried >= tl.load(constants + 1)) | (stationarity <= tl.load(constants + 2) * fresh)
-    known = 4 * tl.load(constants + 4) * tl.sqrt(tl.maximum(size, 0.0))
-    done = stationarity <= tl.maximum(tl.load(numbers + TARGET), known)
-    total = objective + stationarity
-    finite = (total - total) == 0
-    frozen = (live == 0) | (moved == 0) | done | stale | (finite == 0)
-    tl.store(numbers + FROZEN, tl.where(frozen, 1.0, 0.0))
+    _report(
+        numbers, rows, constants, live, moved, objective, stationarity, size, stale | (moved == 0),
+    )  # fmt: skip

@@ -15,8 +15,8 @@ from quartic.arrays.space_torch import DOUBLE, DeviceSpace, dtype_for, finite_ma
 from quartic.losses.factor.matrix import ASYMMETRY, Matrix, StoredMatrix, check_square, refuse
 
 _SPARSE = (torch.sparse_csr, torch.sparse_coo, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
-# Where X has more entries, kernels that the host launches one by one are as fast as replayed iterations.
-_LAUNCH_BOUND = 64_000_000
+# Where X has more entries, kernels that the host launches one by one are as fast as replayed iterations of a method.
+_LAUNCH_BOUND = {"inertial": 4_000_000, "lbfgs": 64_000_000}
 # Rows compared at a time with their transposes, and entries looked at together
 _ROWS, _ENTRIES = 1024, 1 << 24
 # So many rows that seem to differ from their columns are compared with them.
@@ -37,8 +37,8 @@ class TorchMatrix(StoredMatrix):
     def _sum_of_squares(self, entries: Any) -> float:
         return sum_of_squares(entries)
 
-    def replays(self, X: Any) -> bool:
-        return X.numel() <= _LAUNCH_BOUND and triton_serves(X, 128)
+    def replays(self, X: Any, method: str) -> bool:
+        return X.numel() <= _LAUNCH_BOUND[method] and triton_serves(X, 128 if method == "lbfgs" else X.shape[1])
 
 
 class TorchDenseMatrix(TorchMatrix):
