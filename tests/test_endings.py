@@ -376,6 +376,17 @@ def test_a_fixed_euclidean_step_is_in_the_users_units():
     np.testing.assert_allclose(runs[1].history.step[1:], 0.05 * 2.0**-400, rtol=1e-15)
 
 
+@pytest.mark.parametrize("scale", [1e-24, 1e-15, 1.0, 1e24])
+def test_raw_stress_of_small_distances_is_no_saddle_at_zero(scale):
+    """Its slope at 0 is of the size of the distances: beside it their squares vanish where they are small."""
+    points = np.random.default_rng(0).standard_normal((12, 2))
+    pairs = np.array(np.triu_indices(12, 1)).T
+    loss = RawStress(pairs, scale * (np.linalg.norm(points[pairs[:, 0]] - points[pairs[:, 1]], axis=1) + 0.5))
+    X0 = scale * np.random.default_rng(1).standard_normal((12, 2))
+    result = minimize(Problem(loss), X0, solver="smacof", tol=1e-6)
+    assert result.success, result.message
+
+
 @pytest.mark.parametrize("penalty", [L1(1e-3), L0(1e-2), Nonnegative(), NonnegativeL1(1e-3)], ids=repr)
 @pytest.mark.parametrize("solver", ["auto", "dyn-nolips"])
 def test_raw_stress_takes_any_penalty(penalty, solver):

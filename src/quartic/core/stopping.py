@@ -184,13 +184,13 @@ class Stopping:
     def _at_saddle(self, point: Point) -> bool:
         """Tell whether X is no answer, being zero or next to nothing: stationarity vanishes at 0 whatever the data."""
         loss, length, value = self.problem.loss, norm(point.X), abs(float(point.value))
-        gradient = loss.gradient_norm_at_zero * length
-        linear = gradient * length  # bounds |⟨∇F(0), XXᵀ⟩|
+        gradient, half = loss.gradient_norm_at_zero * length, loss.degree // 2
+        linear = gradient * length ** (half - 1)  # bounds |⟨∇F(0), XXᵀ⟩|, or the slope at a kink times ‖X‖
         # on the way out the gradient is 2∇F(0)X, unless F has a kink at 0 as raw stress has: it is small since X is
         rows = self.log.rows
         leaves = len(rows) < 2 or rows[-1].stationarity > rows[-2].stationarity
         near = loss.degree > 2 and linear <= _NEAR * value and rows[-1].stationarity >= _AS_LINEAR * gradient
-        return ((near and leaves) or linear <= _SMALL**2 * value) and self._falls_from_zero
+        return ((near and leaves) or linear <= _SMALL**half * value) and self._falls_from_zero
 
     @cached_property
     def _has_no_minimiser(self) -> bool:

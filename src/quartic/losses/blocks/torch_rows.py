@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,9 +10,7 @@ import torch.distributed as dist
 
 from quartic.arrays.checks import check_real
 from quartic.arrays.space_torch import DOUBLE, DeviceSpace, finite_matrix
-from quartic.losses.factor import torch as torch_passes
 from quartic.losses.factor.matrix import Matrix, check_square
-from quartic.losses.factor.passes import Passes
 from quartic.losses.factor.torch_matrix import (
     canonical_parts,
     column,
@@ -77,10 +75,6 @@ class RowBlocks(Matrix):
         self._entries, self._total = float(sum(entries)), float(sum(totals))
         self.squared_norm, self.largest = float(sum(squares)), float(max(extremes))
         self._check_symmetric()
-
-    @property
-    def passes(self) -> Passes:
-        return cast("Passes", torch_passes)
 
     def product(self, X: Any, out: Any = None) -> Any:
         M, most = self.M, max(self.sizes)

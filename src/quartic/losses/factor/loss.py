@@ -20,7 +20,7 @@ from quartic.core.units import Units
 from quartic.kernels.norm import NormKernel
 from quartic.losses.base import Loss, Point, constant, cube_norm
 from quartic.losses.factor.matrix import Matrix, as_matrix
-from quartic.losses.factor.passes import Origin, Passes, StepSums
+from quartic.losses.factor.passes import Origin, StepSums, passes_in
 from quartic.losses.factor.spectrum import negative_part_of_spectrum
 from quartic.losses.steps import Line, Move, Trial
 from quartic.penalties.base import Penalty
@@ -181,9 +181,9 @@ class FullLeastSquares(Loss):
         return self
 
     @property
-    def passes(self) -> Passes:
+    def passes(self) -> Any:
         """The passes over X where M is."""
-        return self.matrix.passes
+        return passes_in(self.space)
 
     # -- the point --------------------------------------------------------------------------------------------------
 
@@ -238,7 +238,7 @@ class FullLeastSquares(Loss):
         return self._measured(p, as_floats(X), None, curved=True)
 
     def _measured(self, p: LeastSquaresPoint, X: Array, ahead: float | None, curved: bool) -> LeastSquaresMove:
-        """Return the step with what one pass over X and MX finds out about it (`Passes.step_sums`)."""
+        """Return the step with what one pass over X and MX finds out about it (``step_sums``)."""
         MX = self.product(X)
         sums = self.passes.step_sums(X, MX, p.origin, ahead, curved)
         new = LeastSquaresPoint(self, X, MX, sums.gram, sums.fit, sums.feasible, stride=sums.length)

@@ -6,8 +6,8 @@ import copy
 import math
 import sys
 from abc import ABC, abstractmethod
-from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Self, cast
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,9 +31,6 @@ from quartic.arrays.space import HOST, Space, space_of
 from quartic.arrays.threads import spread
 from quartic.core.units import exponent, shifted
 from quartic.distributed.inputs import is_dask_array
-
-if TYPE_CHECKING:
-    from quartic.losses.factor.passes import Passes
 
 # |M − Mᵀ| may be this much of max|M|: what round-off leaves of a matrix that was meant to be symmetric
 ASYMMETRY = {np.float64: 1e-10, np.float32: 1e-5}
@@ -61,11 +58,6 @@ class Matrix(ABC):
     shows_entries: bool = True
     #: the largest |M_ij|, where it is known and the entries are not at hand
     largest: float | None = None
-
-    @property
-    def passes(self) -> Passes:
-        """The passes over X where the products live."""
-        return _compiled_passes()
 
     @abstractmethod
     def product(self, X: Array, out: Array | None = None) -> Array:
@@ -115,13 +107,6 @@ class Matrix(ABC):
         return float(self.space.inner(w, self.product(w)))
 
 
-@cache  # a run asks several times in each iteration
-def _compiled_passes() -> Passes:
-    from quartic.losses.factor import numba
-
-    return cast("Passes", numba)
-
-
 class ScaledMatrix(Matrix):
     """2^power times another matrix, whose products are scaled: for those whose entries are best left where they are."""
 
@@ -130,10 +115,6 @@ class ScaledMatrix(Matrix):
         self.n, self.dtype, self.space = matrix.n, matrix.dtype, matrix.space
         self.shows_entries = matrix.shows_entries
         self.squared_norm = shifted(matrix.squared_norm, 2 * power)
-
-    @property
-    def passes(self) -> Passes:
-        return self.matrix.passes
 
     def product(self, X: Array, out: Array | None = None) -> Array:
         return shifted(self.matrix.product(X, out), self.power)
@@ -156,10 +137,6 @@ class ProjectedMatrix(Matrix):
         self.n, self.dtype, self.space = matrix.n, matrix.dtype, matrix.space
         self.squared_norm = float(np.square(values, dtype=np.float64).sum())
         self._factors = self.space.adopt(np.asarray(values, np.float64)[:, None])
-
-    @property
-    def passes(self) -> Passes:
-        return self.matrix.passes
 
     def product(self, X: Array, out: Array | None = None) -> Array:
         space, Q = self.space, astype(self.Q, float_type(X))

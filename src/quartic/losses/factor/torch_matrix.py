@@ -5,16 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 
 from quartic.arrays.checks import check_real
 from quartic.arrays.space_torch import DOUBLE, DeviceSpace, dtype_for, finite_matrix, triton_serves
-from quartic.losses.factor import torch as torch_passes
 from quartic.losses.factor.matrix import ASYMMETRY, Matrix, StoredMatrix, check_square, refuse
-from quartic.losses.factor.passes import Passes
 
 _SPARSE = (torch.sparse_csr, torch.sparse_coo, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 # Where X has more entries, kernels that the host launches one by one are as fast as replayed iterations of a method.
@@ -38,10 +36,6 @@ class TorchMatrix(StoredMatrix):
 
     def _sum_of_squares(self, entries: Any) -> float:
         return sum_of_squares(entries)
-
-    @property
-    def passes(self) -> Passes:
-        return cast("Passes", torch_passes)
 
     def replays(self, X: Any, method: str) -> bool:
         return X.numel() <= _LAUNCH_BOUND[method] and triton_serves(X, 128 if method == "lbfgs" else X.shape[1])
