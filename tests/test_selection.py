@@ -30,7 +30,7 @@ def test_five_planted_communities(seed):
     M, _ = planted_graph(500, 5, random_state=seed)
     found = select_rank(M, range(2, 9), random_state=seed)
     assert found.best == 5
-    assert found.votes == {"eigengap": 5, "blocks": 5, "communities": 5}
+    assert found.votes == {"eigengap": 5, "communities": 5}
 
 
 def test_five_blocks_of_raw_ones():
@@ -126,8 +126,6 @@ def test_evidence_against_factorials():
     shared = sum(log(i) + i * math.log(2) for i in inside) - log(n) - math.log(math.comb(n - 1, 2))
     shared += sum(log(s) + log(s - 1) - log(s + k - 1) for s, k in zip(size, kappa, strict=True))
     between = m - inside.sum()
-    blocks = log(e[0, 1]) + log(e[0, 2]) + log(e[1, 2]) - ways(3, inside.sum()) - ways(3, between) - math.log(m + 1)
-    assert found.blocks[0] == pytest.approx((shared + blocks) / (2 * m), rel=1e-10)
     # All pairings of the ends, and the share of them with no pair inside.
     pairings = log(2 * between) - between * math.log(2) - log(between)
     pairings += between * math.log(1 - ((ends / (2 * between)) ** 2).sum())
@@ -152,15 +150,12 @@ def test_negative_weights_leave_the_eigenvalues():
     A = sp.csr_array(A - 0.05 * (np.ones((80, 80)) - np.eye(80)))
     found = select_rank(A, range(1, 4), **SEED)
     assert list(found.votes) == ["eigengap"]
-    assert np.isnan(found.blocks).all()
     assert np.isnan(found.communities).all()
 
 
-def test_the_larger_of_two_likelihoods_decides():
+def test_the_likelihood_decides():
     found = select_rank(karate().adjacency, range(2, 7), **SEED)
-    assert found.best == max(found.votes["blocks"], found.votes["communities"])
-    assert found.votes["blocks"] == found.ranks[found.blocks.argmax()]
-    assert found.votes["communities"] == found.ranks[found.communities.argmax()]
+    assert found.best == found.votes["communities"] == found.ranks[found.communities.argmax()]
     np.testing.assert_allclose(found.eigengap, found.eigenvalues[1:6] - found.eigenvalues[2:7])
 
 
@@ -168,7 +163,7 @@ def test_the_larger_of_two_likelihoods_decides():
 
 
 def same(one, other):
-    for name in ("eigenvalues", "blocks", "communities"):
+    for name in ("eigenvalues", "communities"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     return one.best == other.best
 
@@ -177,7 +172,7 @@ def test_seeds_and_runs():
     first = select_rank(karate().adjacency, [2, 3, 5], **SEED)
     assert same(first, select_rank(karate().adjacency, [5, 3, 2, 2], **SEED))
     more = select_rank(karate().adjacency, [2, 3, 5], n_runs=3, **SEED)
-    assert (more.blocks >= first.blocks).all()
+    assert (more.communities >= first.communities).all()
 
 
 def test_input_as_it_comes():
@@ -201,12 +196,8 @@ def test_table_and_plot():
     assert len(marked) == 1
     assert int(marked[0].split()[1]) == found.best
     figure = found.plot()
-    assert [axes.get_title() for axes in figure.axes] == [
-        "Eigenvalues",
-        "Likelihood of blocks",
-        "Likelihood of communities",
-    ]
-    np.testing.assert_array_equal(figure.axes[2].lines[0].get_ydata(), found.communities)
+    assert [axes.get_title() for axes in figure.axes] == ["Eigenvalues", "Likelihood of communities"]
+    np.testing.assert_array_equal(figure.axes[1].lines[0].get_ydata(), found.communities)
     figure.draw_without_rendering()
     sys.modules["matplotlib.pyplot"].close(figure)
 
@@ -273,7 +264,7 @@ def test_a_normalised_graph_is_judged_as_the_graph_itself():
     W = sp.csr_array(W + W.T)
     plain, even = (select_rank(G, range(2, 9), **SEED) for G in (W, normalize(W)))
     assert plain.best == even.best == 4
-    np.testing.assert_allclose(plain.blocks, even.blocks, rtol=1e-5)
+    np.testing.assert_allclose(plain.communities, even.communities, rtol=1e-5)
 
 
 def test_what_communities_share_is_no_community():
@@ -282,8 +273,8 @@ def test_what_communities_share_is_no_community():
     belongs = np.repeat([[1, 0], [0, 1], [1, 1]], [70, 70, 40], axis=0)
     B = np.triu(rng.random((180, 180)) < 1 - 0.6 ** (belongs @ belongs.T) * 0.98, 1).astype(float)
     found = select_rank(B + B.T, range(2, 7), **SEED)
-    assert found.ranks[found.blocks.argmax()] == 3
-    assert found.votes["blocks"] == found.best == 2
+    assert found.ranks[found.communities.argmax()] == 3
+    assert found.votes["communities"] == found.best == 2
 
 
 @pytest.mark.parametrize("n_pieces", [40, 150])

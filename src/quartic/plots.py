@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from quartic.arrays import Array, RandomState, random_generator, to_host
 from quartic.core.result import History
-from quartic.distributed.inputs import entries_among, is_dask_array
+from quartic.distributed.inputs import is_dask_array
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart
 _BLUE, _ORANGE, _GREEN, _VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
@@ -151,7 +151,7 @@ def sample_nodes(M: Any, most: int, random_state: RandomState = _SEED) -> tuple[
     generator = random_generator(random_state)
     if is_dask_array(M):
         kept = np.sort(generator.choice(n, min(n, most, _LARGEST_BLOCK), replace=False))
-        return kept, sp.csr_array(entries_among(M, kept))
+        return kept, sp.csr_array(M[kept][:, kept].compute())
     A = sp.csr_array(M) if sp.issparse(M) else to_host(M)
     kept = np.arange(n)
     if n > most:

@@ -28,7 +28,6 @@ _FEW_COLUMNS, _OTHER_UNITS = 50, 20.0
 # What `select_rank` asks, and what is factorised, in the field's words.
 _CRITERIA = {
     "eigengap": "eigengap",
-    "blocks": "degree-corrected stochastic block model",
     "communities": "planted partition",
 }
 _NORMALIZED = {
@@ -159,10 +158,12 @@ def _choose(
             return n_groups, {"groups": n_groups}, why
     found = select_rank(M, range(2, last + 1), n_runs=5, solver=options.solver, random_state=options.seed)
     votes = ", ".join(f"{_CRITERIA[name]} {vote}" for name, vote in found.votes.items())
-    by = "the likelier of two random graph models, or by the eigengap if that is larger"
-    if found.neighbors:
-        by = "the largest gap between eigenvalues of the neighbour graph"
-    if found.best not in ([found.votes["eigengap"]] if found.neighbors else found.votes.values()):
+    criterion = "communities" if "communities" in found.votes and not found.neighbors else "eigengap"
+    by = "the likelihood of a random graph model"
+    if criterion == "eigengap":
+        gap = "the largest gap between eigenvalues of the neighbour graph"
+        by = gap if found.neighbors else "the eigenvalues above those of chance"
+    if found.best != found.votes[criterion]:
         by = "the number of separate components, of which there are more"
     return found.best, found.votes, f"chosen from 2 to {last} by {by} ({votes})"
 

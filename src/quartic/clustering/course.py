@@ -6,11 +6,13 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any
+from typing import Any, TypeVar
 
 from quartic.compiled.clock import compiling_time
 from quartic.core.loop import Progress
 from quartic.core.result import Result, Status
+
+Fit = TypeVar("Fit")
 
 # A run that is begun at the very end gets this many seconds: its start, and hardly an iteration.
 _LEAST = 1e-3
@@ -47,6 +49,16 @@ class Course:
     def interrupt(self) -> None:
         """Take note of a Ctrl-C between runs, or while others are under way."""
         self.ended = Status.INTERRUPTED, "interrupted; the best run so far is returned"
+
+    def unless_over(self, fit: Callable[[], Fit]) -> Fit | None:
+        """Return what another fit gives; None where no time is left for it, or Ctrl-C ends it."""
+        if self.is_over():
+            return None
+        try:
+            return fit()
+        except KeyboardInterrupt:
+            self.interrupt()
+            return None
 
     def see(self, progress: Progress) -> None:
         """See an iteration of a run, which ends when the fit has been ended."""

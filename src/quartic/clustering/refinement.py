@@ -166,7 +166,7 @@ class BlockModel:
             counts = to, edges + more_edges, size + more_nodes
             new = _memberships(*counts) if told is None else _memberships(*counts, told_apart + told @ mine)
         labels[rows] = new.argmax(axis=1)
-        if self._relabelled(labels, k).evidence().sum() < self.evidence().sum():
+        if self._relabelled(labels, k).likelihood() < self.likelihood():
             labels = self.labels.copy()
         large = np.arange(n) if len(fixed) else without_pieces(self.component)
         if len(large) < n:
@@ -254,44 +254,41 @@ class BlockModel:
             model = model.joined(*map(int, np.unravel_index(gains.argmax(), gains.shape)))
         return model
 
+    def likelihood(self) -> float:
+        """Return L of the module, with twice that of the levels at their frequencies inside clusters and between."""
+        L = _xlogx(self.edges).sum() - 2 * _xlogx(self.volume).sum() + 2 * _xlogx(self.size).sum()
+        if len(self.cuts):
+            L += _xlogx(self.levels).sum() - _xlogx(self.levels.sum(axis=1)).sum()
+        return float(L)
+
     def worth(self) -> float:
-        """Return the sum of `evidence`, small components aside (`without_pieces`)."""
+        """Return `likelihood`, small components aside (`without_pieces`)."""
         large = without_pieces(self.component)
         if len(large) == len(self.labels):
-            return float(self.evidence().sum())
-        core = BlockModel(self.weights[large][:, large], self.labels[large], self.n_clusters, levels=len(self.cuts) > 0)
-        return float(core.evidence().sum())
+            return self.likelihood()
+        A = self.weights[large][:, large]
+        return BlockModel(A, self.labels[large], self.n_clusters, levels=len(self.cuts) > 0).likelihood()
 
-    def evidence(self) -> Array:
-        """Return log P(A, z) of blocks and of communities, as `quartic.select_rank` has it; empty clusters are none.
+    def evidence(self) -> float:
+        """Return log P(A, z) of communities, as `quartic.select_rank` has it; empty clusters are none.
 
         With levels, that of these is a factor: any shares of the levels, inside and between.
         """
         some = self.size > 0
-        e, volume, size = self.edges[np.ix_(some, some)], self.volume[some], self.size[some]
-        k, n, m = len(size), size.sum(), volume.sum() / 2
-        inside = np.diag(e) / 2
-        within, between = inside.sum(), m - inside.sum()
-        own = (gammaln(inside + 1) + inside * np.log(2)).sum()
-        labels = gammaln(size + 1).sum() - gammaln(n + 1) - _count_ways(k, n - k)
-        shared = own + (gammaln(size) - gammaln(size + volume)).sum() + labels
-        if len(self.cuts):
-            edges = self.levels / 2
-            shared += sum(
-                gammaln(at + 1).sum() - gammaln(at.sum() + 1) - _count_ways(len(at), at.sum()) for at in edges
-            )
-        blocks = gammaln(e[np.triu_indices(k, 1)] + 1).sum() - _count_ways(k, within)
+        volume, size, inside = self.volume[some], self.size[some], np.diag(self.edges)[some] / 2
+        k, n, m, within = len(size), size.sum(), volume.sum() / 2, inside.sum()
+        total = (gammaln(inside + 1) + inside * np.log(2) + gammaln(size) - gammaln(size + volume)).sum()
+        total += gammaln(size + 1).sum() - gammaln(n + 1) - _count_ways(k, n - k)
+        for at in self.levels / 2 if len(self.cuts) else ():
+            total += gammaln(at + 1).sum() - gammaln(at.sum() + 1) - _count_ways(len(at), at.sum())
         if k == 1:
-            return np.array([shared + blocks, shared])
-        blocks -= _count_ways(k * (k - 1) / 2, between) + np.log(m + 1)
-        ends, half = volume - 2 * inside, volume / 2
+            return float(total)
+        between, ends, half = m - within, volume - 2 * inside, volume / 2
         stay = (gammaln(half + 1) - gammaln(inside + 1) - gammaln(half - inside + 1)).sum()
         stay += gammaln(within + 1) + gammaln(between + 1) - gammaln(m + 2)
         pairs = gammaln(2 * between + 1) - between * np.log(2) - gammaln(between + 1)
-        # no pair is inside
-        pairs += between * np.log1p(-((ends / max(ends.sum(), 1.0)) ** 2).sum())
-        communities = stay + gammaln(ends + 1).sum() - pairs - _count_ways(k, 2 * m)
-        return np.array([shared + blocks, shared + communities])
+        pairs += between * np.log1p(-((ends / max(ends.sum(), 1.0)) ** 2).sum())  # no pair is inside
+        return float(total + stay + gammaln(ends + 1).sum() - pairs - _count_ways(k, 2 * m))
 
 
 class Placement:

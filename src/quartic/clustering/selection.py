@@ -1,4 +1,4 @@
-"""How many clusters? How well two models describe a graph of blocks, and the spectrum of one of neighbours."""
+"""How many clusters? How likely a graph of communities is, and the spectrum of one of neighbours."""
 
 from __future__ import annotations
 
@@ -43,19 +43,18 @@ class RankSelection:
     ranks : array of int
         Ranks tried, rising.
     best : int
-        The rank chosen: the vote of the likelier model, or ``"eigengap"`` where that is larger; the latter alone for a
-        graph of neighbours. But at least the number of components, small ones aside.
+        The rank chosen: the vote of ``"communities"``, or ``"eigengap"`` for a graph of neighbours and where weights
+        are negative. But at least the number of components, small ones aside.
     votes : dict
-        The rank each criterion prefers: ``"eigengap"``, ``"blocks"``, ``"communities"``. Where weights are negative,
-        the first is all there is.
+        The rank each criterion prefers: ``"eigengap"`` and, unless weights are negative, ``"communities"``.
     eigenvalues : array (max(ranks) + 1,)
         Leading eigenvalues of the regularised graph, falling.
     chance : float
         The second largest eigenvalue of random graphs with the same degrees: what is above is structure.
     eigengap : array
         λ_r − λ_{r+1}.
-    blocks, communities : array
-        Logarithms of the chance that each model has for graph and labels, for each edge, up to a constant; NaN where
+    communities : array
+        Logarithm of the chance that the model has for graph and labels, for each edge, up to a constant; NaN where
         weights are negative.
     neighbors : bool
         Whether M is like a graph of neighbours among points: more triangles than blocks would make, or hardly a zero.
@@ -67,7 +66,7 @@ class RankSelection:
     >>> M, _ = planted_graph(200, 3, random_state=0)
     >>> found = select_rank(M, range(2, 5), random_state=0)
     >>> found.best, found.votes
-    (3, {'eigengap': 3, 'blocks': 3, 'communities': 3})
+    (3, {'eigengap': 3, 'communities': 3})
     >>> print(found.table())  # doctest: +SKIP
     """
 
@@ -77,31 +76,28 @@ class RankSelection:
     eigenvalues: Floats = field(repr=False)
     chance: float
     eigengap: Floats = field(repr=False)
-    blocks: Floats = field(repr=False)
     communities: Floats = field(repr=False)
     neighbors: bool = False
 
     def table(self) -> str:
         """Return the figures as text, a line for each rank, the best one marked."""
-        lines = ["  rank   eigengap     blocks  communities"]
-        for rank, *figures in zip(self.ranks, self.eigengap, self.blocks, self.communities, strict=True):
-            mark = "*" if rank == self.best else " "
-            lines.append(f"{mark} {rank:4d} {figures[0]:10.4g} {figures[1]:10.4f} {figures[2]:12.4f}")
+        lines = ["  rank   eigengap  communities"]
+        for rank, gap, likelihood in zip(self.ranks, self.eigengap, self.communities, strict=True):
+            lines.append(f"{'*' if rank == self.best else ' '} {rank:4d} {gap:10.4g} {likelihood:12.4f}")
         return "\n".join(lines)
 
     def plot(self) -> Any:
-        """Draw eigenvalues and likelihoods against the rank, and return the figure, pyplot's current one."""
+        """Draw eigenvalues and likelihood against the rank, and return the figure, pyplot's current one."""
         from quartic.plots import new_figure
 
-        figure = new_figure(size=(11, 3.2))
-        panels = figure.subplots(1, 3)
+        figure = new_figure(size=(7.5, 3.2))
+        panels = figure.subplots(1, 2)
         panels[0].plot(np.arange(1, len(self.eigenvalues) + 1), self.eigenvalues, "o-", color="C0")
         panels[0].axhline(self.chance, color="0.7", linestyle="--", zorder=0)
         panels[0].set(title="Eigenvalues", ylabel="λ")
-        for axes, name in zip(panels[1:], ("blocks", "communities"), strict=True):
-            axes.plot(self.ranks, getattr(self, name), "o-", color="C0")
-            axes.set(title=f"Likelihood of {name}", ylabel="for each edge")
-        for axes, name in zip(panels, ("eigengap", "blocks", "communities"), strict=True):
+        panels[1].plot(self.ranks, self.communities, "o-", color="C0")
+        panels[1].set(title="Likelihood of communities", ylabel="for each edge")
+        for axes, name in zip(panels, ("eigengap", "communities"), strict=True):
             axes.axvline(self.votes.get(name, self.best), color="0.7", linestyle=":", zorder=0)
             axes.axvline(self.best, color="C3", alpha=0.4, zorder=0)
             axes.set_xlabel("rank")
@@ -135,20 +131,16 @@ def select_rank(
     .. math:: \log P(A, z) = \log P(e) + \sum_{r<s} \log e_{rs}! + \sum_r \log 2^{i_r} i_r!
               + \sum_r \log \frac{(n_r - 1)!}{(n_r + \kappa_r - 1)!} + \log P(z),
 
-    - **blocks**: the edges inside, and those between, are any numbers with the same sums;
-    - **communities**: :math:`\kappa_r` are any numbers with sum 2m, one and the same share of a node's edges stays in
-      its community, and the others' ends are paired by chance.
+    as **communities**: :math:`\kappa_r` are any numbers with sum 2m, one and the same share of a node's edges stays in
+    its community, and the others' ends are paired by chance. Nothing is left to choose: a cluster more must be worth
+    the description of its numbers. ``best`` is the rank of the likeliest clusters: the eigenvalues of
+    :math:`e_{rs} / \sqrt{\kappa_r\kappa_s}` above those of chance, :math:`2\sqrt{k/2m}`. What two overlapping
+    communities share is a cluster, but no column more of X. Where communities are small and mixed it is too few rather
+    than too many. Components of at most :math:`\log_2 n` nodes, which chance leaves beside a sparse graph, are not
+    looked at.
 
-    Nothing is left to choose: a cluster more must be worth the description of its numbers. The vote is the rank of the
-    likeliest clusters: the eigenvalues of :math:`e_{rs} / \sqrt{\kappa_r\kappa_s}` above those of chance,
-    :math:`2\sqrt{k/2m}`. What two overlapping communities share is a cluster, but no column more of X. Both say too
-    few rather than too many where communities are small and mixed, the first where their edges elsewhere tell nothing,
-    the second where they differ; near the limit of what can be found only the spectrum tells. ``best`` is the vote of
-    the likelier model or of the spectrum, whichever is larger. Components of at most :math:`\log_2 n` nodes, which
-    chance leaves beside a sparse graph, are not looked at.
-
-    In a **graph of neighbours** of points any part of a cluster is a block, and these models find no end. It is known
-    by its triangles, a quarter more than the block model makes, or has more entries than zeros. There ``best`` is
+    In a **graph of neighbours** of points any part of a cluster is a community, and the model finds no end. It is known
+    by its triangles, a quarter more than a block model makes, or has more entries than zeros. There ``best`` is
 
     - **eigengap**: the r with the largest gap :math:`\lambda_r - \lambda_{r+1}`, r ≥ 2. Of other graphs it is
       the number of eigenvalues above the second largest of a random graph with the same degrees (the largest of three).
@@ -166,7 +158,7 @@ def select_rank(
         Factorisations at the largest rank, from different seeds; at each rank the likeliest labels count.
     normalize : {"auto", "regularized", "symmetric", "walks"} or None
         What is factorised, as in `quartic.graphs.normalize_graph`. Eigenvalues are always those of the regularised
-        matrix, unless weights are negative, and likelihoods those of M itself.
+        matrix, unless weights are negative, and the likelihood that of M itself.
     solver, tol, max_iter
         As in `quartic.minimize`. Labels settle long before the gradient does: a rough tol is enough.
     random_state : int, Generator, RandomState or None
@@ -196,19 +188,19 @@ def select_rank(
     similar = bool(given.diagonal()[np.diff(given.indptr) > 0].all())  # each node to itself: a matrix of similarities
     flat = given if similar or not even else _without_node_factors(given)
     whole = normalize_graph(flat if normalize == "auto" else given, normalize)
-    figures, neighbors = np.full((2, 2, len(tried)), np.nan), False
+    figures, neighbors = np.full((2, len(tried)), np.nan), False
     seeds = generator.integers(2**63, size=n_runs if even else 0).tolist()
 
     def judge(rank: int, seed: int) -> BlockModel:
         """Factorise, refine, join down from this rank, and keep what is likelier than before at each."""
-        found = minimize(
+        run = minimize(
             Problem(LeastSquares(whole), Nonnegative()), spectral_start, rank=rank, reference=random_start,
             solver=solver, tol=tol, max_iter=max_iter, random_state=seed,
         )  # fmt: skip
-        model = BlockModel(flat, found.unless_interrupted().X.argmax(axis=1), rank, levels=True).refine()
-        for kept, new in zip(figures, _join_down(model, tried), strict=True):
-            better = np.isnan(kept[0]) | (new[0] > kept[0])
-            kept[:, better] = new[:, better]
+        model = BlockModel(flat, run.unless_interrupted().X.argmax(axis=1), rank, levels=True).refine()
+        found = _join_down(model, tried)
+        better = np.isnan(figures[0]) | (found[0] > figures[0])
+        figures[:, better] = found[:, better]
         return model
 
     for seed in seeds:
@@ -225,18 +217,16 @@ def select_rank(
     padded = np.append(eigenvalues, np.nan)  # r = n has no next eigenvalue
     gaps = padded[tried - 1] - padded[tried]
     gap = tried[np.where((tried > 1) & ~np.isnan(gaps), gaps, -1.0).argmax()]
-    votes, likelier = {"eigengap": int(gap) if neighbors else above}, (-np.inf, 0)
+    votes = {"eigengap": int(gap) if neighbors else above}
     if even:
-        for name, (evidence, rank) in zip(("blocks", "communities"), figures, strict=True):
-            votes[name] = int(tried[np.abs(tried - rank[np.nanargmax(evidence)]).argmin()])
-            likelier = max(likelier, (float(np.nanmax(evidence)), votes[name]))
-    best = votes["eigengap"] if neighbors else max(votes["eigengap"], likelier[1])
+        votes["communities"] = int(tried[np.abs(tried - figures[1, np.nanargmax(figures[0])]).argmin()])
+    best = votes["eigengap" if neighbors or not even else "communities"]
     # none shares a cluster with another, as `BlockModel.with_components_apart` has it
     size = np.bincount(connected_components(given, directed=False)[1])
     best = max([best, *(int(k) for k in tried if np.count_nonzero(size >= given.shape[0] / (4 * k)) >= k)])
     return RankSelection(
         ranks=tried, best=best, votes=votes, eigenvalues=eigenvalues, chance=chance, eigengap=gaps,
-        blocks=figures[0, 0], communities=figures[1, 0], neighbors=neighbors,
+        communities=figures[0], neighbors=neighbors,
     )  # fmt: skip
 
 
@@ -244,20 +234,19 @@ def select_rank(
 
 
 def _join_down(model: BlockModel, ranks: NDArray[np.int64]) -> Floats:
-    """Return what both models say at each of the ranks, for each edge, joining from the largest; and what rank it is.
+    """Return for each of the ranks the evidence for each edge, joining from the largest, and the rank of the blocks.
 
-    Blocks are of the rank of their matrix: its eigenvalues above those that chance alone makes of so many edges.
+    That is their matrix's: its eigenvalues above those that chance alone makes of so many edges.
     """
-    figures = np.full((2, 2, len(ranks)), np.nan)
+    figures = np.full((2, len(ranks)), np.nan)
     for k in range(len(model.size), int(ranks[0]) - 1, -1):
         if k < len(model.size):
             model = model.join_best()[-1].refine()
         if k in ranks:
-            both = inverse_roots(model.volume)
+            both, volume = inverse_roots(model.volume), model.degree.sum()
             spectrum = np.linalg.eigvalsh(model.edges * np.outer(both, both))
-            rank = (spectrum > 2 * np.sqrt(k / model.degree.sum())).sum()
-            figures[:, 0, np.searchsorted(ranks, k)] = model.evidence() / model.degree.sum()
-            figures[:, 1, np.searchsorted(ranks, k)] = rank
+            rank = (spectrum > 2 * np.sqrt(k / volume)).sum()
+            figures[:, np.searchsorted(ranks, k)] = model.evidence() / volume, rank
     return figures
 
 

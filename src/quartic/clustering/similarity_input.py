@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -43,29 +43,48 @@ _CURES = {
 }
 
 
-def similarity_of(model: SymNMF, X: Any, known: bool, device: Any, late: Callable[[], bool]) -> Any:
+class Similarity(NamedTuple):
+    """A matrix to factorise, the kind that it is of the graph handed in (None: as given), and the graph it is of."""
+
+    matrix: Any
+    kind: str | None = None
+    graph: Any = None
+
+
+def affinity_of(affinity: Any, X: Any, known: bool) -> Any:
+    """Return what ``affinity="auto"`` is for X: a matrix is square, and all else are features."""
+    refuse_path(X)
+    if isinstance(X, LinearOperator):
+        raise TypeError("SymNMF needs the entries of M; for a LinearOperator use quartic.minimize")
+    if affinity != "auto":
+        return affinity
+    if not known or is_graph(X) or is_annotated(X) or isinstance(X, DaskMatrix):
+        return "precomputed"
+    given = matrix_of(X)  # an edge list in a frame is refused there
+    shape = given.shape if hasattr(given, "shape") else np.asarray(given).shape
+    return "self_tuning" if len(shape) == 2 and shape[0] != shape[1] else "precomputed"
+
+
+def similarity_of(
+    model: SymNMF, normalize: str | None, X: Any, known: bool, device: Any, late: Callable[[], bool]
+) -> Similarity:
     """Return M, the similarity matrix of what the model's ``fit`` was given; where not all is known it may hold NaN.
 
     The model learns the number and the names of the columns, as scikit-learn has it. What is only tried is given up
     when it is ``late``.
     """
-    refuse_path(X)
-    if isinstance(X, LinearOperator):
-        raise TypeError("SymNMF needs the entries of M; for a LinearOperator use quartic.minimize")
-    model._affinity = _resolved(model.affinity, X, known)
     precomputed = model._affinity == "precomputed"
-    if not (precomputed and known) and model.normalize not in (None, "auto"):
+    if not (precomputed and known) and normalize not in (None, "auto"):
         why = (
             f"affinity={model._affinity!r} makes a normalised one" if known else "with weights= all of it is not known"
         )
-        raise ValueError(f'normalize={model.normalize!r} is for a graph handed in, but {why}; leave it at "auto"')
-    model.normalize_, model._graph = None, None
+        raise ValueError(f'normalize={normalize!r} is for a graph handed in, but {why}; leave it at "auto"')
     if is_dask_array(X) or isinstance(X, DaskMatrix):
-        return _in_blocks(model, X, precomputed, known)
+        return _in_blocks(model, normalize, X, precomputed, known)
     if is_graph(X) and not precomputed:
         raise ValueError(f'a networkx graph has no features for affinity={model._affinity!r}; use "precomputed"')
     if is_torch(X):
-        return _of_tensor(model, X)
+        return _of_tensor(model, normalize, X)
     given = matrix_of(X) if precomputed else features_of(X)
     refuse_words(given)
     data = validate_data(
@@ -87,11 +106,11 @@ def similarity_of(model: SymNMF, X: Any, known: bool, device: Any, late: Callabl
             )
         if known:
             _refuse_negative(data)
-        return _normalized(model, data, known, late)
+        return _normalized(normalize, data, known, late)
     if device is None and not callable(model._affinity):
-        model._graph = SimilarityGraph(data, str(model._affinity), model.n_neighbors)
-        return graphs.normalize(model._graph.weights)
-    return _of_features(model, data if callable(model._affinity) or issparse(data) else moved(data, device))
+        graph = SimilarityGraph(data, str(model._affinity), model.n_neighbors)
+        return Similarity(graphs.normalize(graph.weights), None, graph)
+    return Similarity(_of_features(model, data if callable(model._affinity) or issparse(data) else moved(data, device)))
 
 
 def _of_features(model: SymNMF, X: Any) -> Any:
@@ -100,21 +119,10 @@ def _of_features(model: SymNMF, X: Any) -> Any:
     return graphs.similarity(X, kind=model._affinity, n_neighbors=model.n_neighbors)  # type: ignore[arg-type]
 
 
-def _resolved(affinity: Any, X: Any, known: bool) -> Any:
-    """Return what ``affinity="auto"`` is for X: a matrix is square, and all else are features."""
-    if affinity != "auto":
-        return affinity
-    if not known or is_graph(X) or is_annotated(X) or isinstance(X, DaskMatrix):
-        return "precomputed"
-    given = matrix_of(X)  # an edge list in a frame is refused there
-    shape = given.shape if hasattr(given, "shape") else np.asarray(given).shape
-    return "self_tuning" if len(shape) == 2 and shape[0] != shape[1] else "precomputed"
-
-
-def graph_of_labels(model: SymNMF) -> Any:
-    """Return the graph in which the model's labels are refined; None where they stay: see ``labels_`` of `SymNMF`."""
-    given = model.affinity_matrix_ if model.normalize_ is None else model._graph
-    if model.normalize is None or given is None or is_dask_array(given) or given.shape[0] > MOST:
+def graph_of_labels(M: Similarity) -> Any:
+    """Return the graph in which labels are refined; None where they stay: see ``labels_`` of `SymNMF`."""
+    given = M.matrix if M.kind is None else M.graph
+    if given is None or is_dask_array(given) or given.shape[0] > MOST:
         return None
     if not (issparse(given) or getattr(given, "is_sparse_csr", False)):  # of a dense matrix some rows tell
         some = given[:: max(1, len(given) // 256)]
@@ -154,9 +162,10 @@ def labels_of(model: SymNMF, X: Any) -> Labels:
         placed = model._placement.likeliest(edges)
         if among is None:
             return placed
+        fitted = Similarity(model.affinity_matrix_, model.normalize_, model._graph)
         among, known = sp.csr_array(among), np.array(to_host(model.labels_))
         refuse_negative(among)
-        whole = sp.block_array([[graph_of_labels(model), edges.T], [edges, _without_loops(among)]], format="csr")
+        whole = sp.block_array([[graph_of_labels(fitted), edges.T], [edges, _without_loops(among)]], format="csr")
         begun = np.append(known, placed)
         blocks = BlockModel(whole, begun, model.n_components, levels=model.normalize_ is not None)
         return blocks.refine().labels[len(known) :]
@@ -264,60 +273,55 @@ def _similarity_graph(model: SymNMF) -> SimilarityGraph:
     return graph
 
 
-def _in_blocks(model: SymNMF, X: Any, precomputed: bool, known: bool) -> Any:
+def _in_blocks(model: SymNMF, kind: Any, X: Any, precomputed: bool, known: bool) -> Similarity:
     """Return M of a Dask array, which no check of scikit-learn may bring here."""
     if not known:
         raise TypeError("weights are for matrices in memory, but X is in Dask's blocks; leave weights out")
     model.n_features_in_ = X.n if isinstance(X, DaskMatrix) else int(X.shape[1])
     if precomputed:
         blocks = X.M if isinstance(X, DaskMatrix) else X
-        kind: Any = choose_for_blocks(blocks) if model.normalize == "auto" else model.normalize
-        model.normalize_ = kind
+        kind = choose_for_blocks(blocks) if kind == "auto" else kind
         if kind is None:
-            return X if isinstance(X, DaskMatrix) else DaskMatrix(X)
-        return DaskMatrix(graphs.normalize_graph(blocks, kind))
+            return Similarity(X if isinstance(X, DaskMatrix) else DaskMatrix(X))
+        return Similarity(DaskMatrix(graphs.normalize_graph(blocks, kind)), kind)
     made = _of_features(model, X)
-    return made if callable(model._affinity) else DaskMatrix(made)
+    return Similarity(made if callable(model._affinity) else DaskMatrix(made))
 
 
-def _of_tensor(model: SymNMF, X: Any) -> Any:
+def _of_tensor(model: SymNMF, kind: Any, X: Any) -> Similarity:
     """Return M of a tensor, on its device; what is wrong with it the loss and the graph say."""
     if X.ndim != 2 or X.shape[0] < 2:
         raise ValueError(f"X must have two dimensions and two rows at least, got shape {tuple(X.shape)}")
     model.n_features_in_ = X.shape[1]
-    if model._affinity == "precomputed":
-        from quartic.graphs.torch_similarity import choose_for_tensor, normalize_tensor
+    if model._affinity != "precomputed":
+        return Similarity(_of_features(model, X))
+    from quartic.graphs.torch_similarity import choose_for_tensor, normalize_tensor
 
-        matrix = as_matrix(X)
-        kind: Any = choose_for_tensor(matrix) if model.normalize == "auto" else model.normalize
-        if kind is None:
-            return matrix
-        model.normalize_, model._graph = kind, X
-        return normalize_tensor(matrix, kind)
-    return _of_features(model, X)
+    matrix = as_matrix(X)
+    kind = choose_for_tensor(matrix) if kind == "auto" else kind
+    return Similarity(matrix) if kind is None else Similarity(normalize_tensor(matrix, kind), kind, X)
 
 
-def _normalized(model: SymNMF, data: Any, known: bool, late: Callable[[], bool]) -> Any:
-    """Return the matrix to factorise of the graph handed in, of its type, and remember the graph."""
-    if model.normalize is None or not known:
-        return data
+def _normalized(normalize: Any, data: Any, known: bool, late: Callable[[], bool]) -> Similarity:
+    """Return the matrix to factorise of the graph handed in, of its type, with the graph."""
+    if normalize is None or not known:
+        return Similarity(data)
     try:
         A = graphs.as_adjacency(data)
     except ValueError:
-        if model.normalize != "auto":
+        if normalize != "auto":
             raise
-        return data  # what is wrong with a matrix that is no graph, the loss says
-    kind: Any = choose_normalization(A) if model.normalize == "auto" else model.normalize
+        return Similarity(data)  # what is wrong with a matrix that is no graph, the loss says
+    kind: Any = choose_normalization(A) if normalize == "auto" else normalize
     if kind is None:
-        return data
-    tried = kind == "walks" and model.normalize == "auto"
+        return Similarity(data)
     try:
-        M = walk_matrix(A, late) if tried else graphs.normalize_graph(A, kind)
+        M = walk_matrix(A, late) if kind == "walks" and normalize == "auto" else graphs.normalize_graph(A, kind)
     except TimeoutError:
         kind = "regularized"
         M = graphs.normalize_graph(A, kind)
-    model.normalize_, model._graph, M = kind, A, M.astype(data.dtype)
-    return M if issparse(data) or kind == "walks" else M.toarray()
+    M = M.astype(data.dtype)
+    return Similarity(M if issparse(data) or kind == "walks" else M.toarray(), kind, A)
 
 
 def _refuse_negative(M: Any) -> None:

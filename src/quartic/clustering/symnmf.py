@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -21,12 +20,14 @@ from quartic.arrays import Array, RandomState, check_number, is_torch, namespace
 from quartic.arrays.checks import check_choice, check_integer
 from quartic.arrays.threads import count_jobs, limited_to, one_blas_thread, share_of
 from quartic.clustering.course import Course
-from quartic.clustering.known import Known, anchor, link, read_known, spread_labels
+from quartic.clustering.known import anchor, link, read_known, spread_labels
 from quartic.clustering.many import start_of_many
 from quartic.clustering.placing import above_noise, held_out_fit, lifted
 from quartic.clustering.refinement import BlockModel, Placement
 from quartic.clustering.similarity_input import (
+    Similarity,
     add_nodes,
+    affinity_of,
     graph_of_labels,
     labels_of,
     rows_of,
@@ -51,6 +52,17 @@ from quartic.solvers import Solver
 _WALKING = 0.5
 
 _PENALTIES: dict[str, type[NonnegativeL1 | NonnegativeRidge]] = {"l1": NonnegativeL1, "ridge": NonnegativeRidge}
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """What a fit to one matrix gives: ``blocks`` where its labels were refined, ``unmet`` where something was known."""
+
+    M: Similarity
+    result: Result
+    labels: Any
+    blocks: BlockModel | None
+    unmet: dict[str, NDArray[np.intp]] | None
 
 
 class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -261,132 +273,109 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         """
         self._check_settings()
         check_number(strength, "strength")
-        given = X, weights, (y, must_link, cannot_link), strength
+        if self.n_init > 1 and not isinstance(self.init, str):
+            warnings.warn(
+                f"n_init = {self.n_init} runs from one and the same init array would be equal: one run is made",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        self._affinity = affinity_of(self.affinity, X, weights is None)
+        return self._fit_from(self.init, self.normalize, X, weights, (y, must_link, cannot_link), strength)
+
+    def _fit_from(
+        self, start: Any, normalize: str | None, X: Any, weights: Any, said: tuple[Any, Any, Any], strength: float
+    ) -> Self:
+        """Fit to all matrices that are to be tried, and become what the best of them gives."""
         course = Course(self.max_time, self.callback)
-        with one_blas_thread():
-            blocks = self._fit(course, *given)
-            chosen = self.normalize == "auto" and self.normalize_ == "walks" and isinstance(self.init, str)
-            if blocks is not None and chosen:
-                worth = blocks.worth() + math.sqrt(blocks.degree.sum())  # less does not tell: it is noise
-                for kind in KINDS[:2]:
-                    other = self._twin(normalize=kind)
-                    tried = self._fit_another(other, course, *given)
-                    if tried is not None and tried.worth() > worth:
-                        blocks, worth = tried, tried.worth()
-                        self._become(other)
-            if blocks is not None and isinstance(self.init, str) and self.unmet_ is None:
-                apart = blocks.with_components_apart()
-                if apart is not blocks:
-                    P = np.eye(self.n_components)[apart.labels]
-                    other = self._begun_from(LeastSquares(to_scipy(self.affinity_matrix_)).best_scale(P))
-                    self._fit_another(other, course, *given)
-                    if hasattr(other, "result_"):
-                        self._become(other)
-        if course.ended is not None:
-            status, message = course.ended
-            self.result_ = replace(self.result_, status=status, message=message)
-        if not self.result_.success:
-            warnings.warn(f"SymNMF did not converge: {self.result_.message}", ConvergenceWarning, stacklevel=2)
-        return self
-
-    def _fit(
-        self, course: Course, X: Any, weights: Any, given: tuple[Any, Any, Any], strength: float
-    ) -> BlockModel | None:
-        """Fit to one matrix, and return the block model of the labels where they were refined."""
-        best, M, known = self._factorise(course, X, weights, given, strength)
-        self.affinity_matrix_ = M.M if isinstance(M, DaskMatrix | StoredMatrix) else M
-        self.node_names_ = names_of(X, len(best.X))
-        self.embedding_ = best.X
-        self.labels_ = best.X.argmax(axis=1)
-        graph, blocks, self._placement = graph_of_labels(self) if weights is None else None, None, None
-        if graph is not None:
-            blocks = BlockModel(graph, to_host(self.labels_), self.n_components, levels=self.normalize_ is not None)
-            blocks = blocks.refine(() if known is None else known.nodes())
-            self.labels_ = moved(blocks.labels, self.labels_.device) if is_torch(X) else blocks.labels
-            self._placement = Placement(blocks, to_scipy(self.affinity_matrix_))
-        self.unmet_ = None if known is None else known.unmet(self.labels_)
-        self.objective_, self.n_iter_, self.result_ = best.objective, max(best.n_iter, 1), best
-        self._n_features_out = self.n_components
-        self._features = None if self._affinity == "precomputed" else X
-        return blocks
-
-    @staticmethod
-    def _fit_another(other: SymNMF, course: Course, *given: Any) -> BlockModel | None:
-        """Fit another, and return its block model; it stays unfitted where no time is left or Ctrl-C ends it."""
-        if course.is_over():
-            return None
-        try:
-            return other._fit(course, *given)
-        except KeyboardInterrupt:
-            course.interrupt()
-            return None
-
-    def _twin(self, **changed: Any) -> SymNMF:
-        """Return an estimator not yet fitted, with these settings changed; the callback is the same, no copy."""
-        settings = self.get_params(deep=False)
-        callback = settings.pop("callback")
-        return type(self)(**{**copy.deepcopy(settings), **changed}, callback=callback)
-
-    def _begun_from(self, X0: Array) -> SymNMF:
-        """Return one with the same settings, and what they came to mean, that goes on from X0, zeros lifted."""
-        return self._twin(
-            init=lifted(X0),
-            n_init=1,
-            affinity=self._affinity,
-            normalize=self.normalize_ if self._affinity == "precomputed" else self.normalize,
-        )
-
-    def _become(self, other: SymNMF) -> None:
-        """Take over what another was fitted to."""
-        for name, value in vars(other).items():
-            if name.endswith("_") or name.startswith("_"):
-                setattr(self, name, value)
-
-    def _factorise(
-        self, course: Course, X: Any, weights: Any, given: tuple[Any, Any, Any], strength: float
-    ) -> tuple[Result, Any, Known | None]:
-        """Return the best run, M, and what was known."""
         device = device_for(self.device, X)
         if device is not None and weights is not None:
             raise ValueError('weights are for device=None or "cpu" and NumPy data: on a device all of M must be known')
-        penalty = self._penalty()
-        M = similarity_of(self, X, weights is None, device, lambda: course.has_spent(_WALKING))
+
+        def similarity(kind: str | None) -> Similarity:
+            return similarity_of(self, kind, X, weights is None, device, lambda: course.has_spent(_WALKING))
+
+        def fit_to(M: Similarity, start: Any) -> _Fit:
+            return self._fit_to(M, course, device, start, X, weights, said, strength)
+
+        with one_blas_thread():
+            best = fit_to(similarity(normalize), start)
+            blocks = best.blocks if isinstance(start, str) else None
+            if blocks is not None and normalize == "auto" and best.M.kind == "walks":
+                worth = blocks.worth() + math.sqrt(blocks.degree.sum())  # less does not tell: it is noise
+                for kind in KINDS[:2]:
+                    other = course.unless_over(partial(lambda kind: fit_to(similarity(kind), start), kind))
+                    if other is not None and other.blocks is not None and other.blocks.worth() > worth:
+                        best, blocks, worth = other, other.blocks, other.blocks.worth()
+            apart = None if blocks is None or best.unmet is not None else blocks.with_components_apart()
+            if apart is not None and apart is not blocks:
+                X0 = LeastSquares(to_scipy(best.M.matrix)).best_scale(np.eye(self.n_components)[apart.labels])
+                best = course.unless_over(lambda: fit_to(best.M, lifted(X0))) or best
+        result = best.result
+        if course.ended is not None:
+            status, message = course.ended
+            result = replace(result, status=status, message=message)
+        self.embedding_, self.labels_, self.unmet_ = result.X, best.labels, best.unmet
+        self.objective_, self.n_iter_, self.result_ = result.objective, max(result.n_iter, 1), result
+        self.affinity_matrix_, self.normalize_, self._graph = best.M
+        self.node_names_ = names_of(X, len(result.X))
+        self._placement = None if best.blocks is None else Placement(best.blocks, to_scipy(self.affinity_matrix_))
+        self._n_features_out = self.n_components
+        self._features = None if self._affinity == "precomputed" else X
+        if not result.success:
+            warnings.warn(f"SymNMF did not converge: {result.message}", ConvergenceWarning, stacklevel=3)
+        return self
+
+    def _fit_to(
+        self,
+        S: Similarity,
+        course: Course,
+        device: Any,
+        start: Any,
+        X: Any,
+        weights: Any,
+        said: tuple[Any, Any, Any],
+        strength: float,
+    ) -> _Fit:
+        """Return the best run on one matrix, and its labels refined."""
+        M, penalty = S.matrix, self._penalty()
         loss = LeastSquares(M if device is None or isinstance(M, StoredMatrix) else moved(M, device), weights=weights)
         n = loss.n_points
         if self.n_components > n:
             raise ValueError(f"n_components = {self.n_components} must be at most the number of nodes, n_samples = {n}")
-        known = read_known(*given, names_of(X, n), self.n_components)
-        if known is not None:
-            if device is not None or weights is not None or isinstance(M, DaskMatrix):
-                raise TypeError("labels and links are for matrices in memory, without weights; leave them out")
-            return self._run_with(course, known, M, penalty, strength), M, known
+        known = read_known(*said, names_of(X, n), self.n_components)
+        if known is not None and (device is not None or weights is not None or isinstance(M, DaskMatrix)):
+            raise TypeError("labels and links are for matrices in memory, without weights; leave them out")
+        if known is None and not is_torch(X):  # what came as NumPy goes back as such
+            M = to_scipy(M)
+        S = S._replace(matrix=M.M if isinstance(M, DaskMatrix | StoredMatrix) else M)
+        graph = None if weights is not None or self.normalize is None else graph_of_labels(S)
+
+        def refined(labels: Any, fixed: Any = ()) -> BlockModel:
+            return BlockModel(graph, labels, self.n_components, levels=S.kind is not None).refine(fixed)
 
         def problem() -> Problem:
             # A loss of its own for each run: constants that one run works out would otherwise be free for the next.
             return Problem(LeastSquares(loss.matrix) if weights is None else LeastSquares(M, weights=weights), penalty)
 
-        best = self._best_run(course, problem, self.init, weights is not None)
-        if not is_torch(X):  # what came as NumPy goes back as such
-            best = replace(best, X=to_host(best.X))
-            M = to_scipy(M)
-        return best, M, None
-
-    def _run_with(self, course: Course, known: Known, M: Any, penalty: Penalty, strength: float) -> Result:
-        """Return the best run on M and what is known of its nodes."""
-        linked = link(M, known, strength)
-        best = self._best_run(course, lambda: Problem(LeastSquares(linked), penalty), self.init, False)
-        if (known.labels < 0).all():
-            return best
-        self.affinity_matrix_ = M
-        graph = graph_of_labels(self)
-        clusters = best.X.argmax(axis=1)
+        if known is None:
+            begin = "random" if weights is not None and isinstance(start, str) and start == "auto" else start
+            best = self._best_run(course, problem, begin)
+            best = best if is_torch(X) else replace(best, X=to_host(best.X))
+        else:
+            linked = link(M, known, strength)
+            best = self._best_run(course, lambda: Problem(LeastSquares(linked), penalty), start)
+            if (known.labels >= 0).any():
+                clusters = best.X.argmax(axis=1)
+                clusters = clusters if graph is None else refined(clusters).labels
+                P = spread_labels(linked, None if S.kind is None else graph, known, clusters, self.n_components)
+                more, begin = anchor(linked, P, strength)
+                best = self._best_run(course, lambda: Problem(LeastSquares(more), penalty), begin)
+                best = replace(best, X=best.X[:n])
+        labels, blocks = best.X.argmax(axis=1), None
         if graph is not None:
-            levels = self.normalize_ is not None
-            clusters = BlockModel(graph, clusters, self.n_components, levels=levels).refine().labels
-        P = spread_labels(linked, None if self.normalize_ is None else graph, known, clusters, self.n_components)
-        more, start = anchor(linked, P, strength)
-        best = self._best_run(course, lambda: Problem(LeastSquares(more), penalty), start, False)
-        return replace(best, X=best.X[: M.shape[0]])
+            blocks = refined(to_host(labels), () if known is None else known.nodes())
+            labels = moved(blocks.labels, labels.device) if is_torch(X) else blocks.labels
+        return _Fit(S, best, labels, blocks, None if known is None else known.unmet(labels))
 
     def fit_transform(self, X: Any, y: Any = None, **known: Any) -> Any:
         """Factorise, and return ``embedding_``; parameters as in `fit`."""
@@ -438,9 +427,11 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if not hasattr(self, "embedding_"):
             return self.fit(X)
         whole, rows = add_nodes(self, X)
-        X0 = np.vstack([to_host(self.embedding_), rows])
-        self._become(self._begun_from(X0).fit(moved(whole, X.device) if is_torch(X) else whole))
-        return self
+        self._check_settings()
+        start = lifted(np.vstack([to_host(self.embedding_), rows]))
+        normalize = self.normalize_ if self._affinity == "precomputed" else self.normalize
+        whole = moved(whole, X.device) if is_torch(X) else whole
+        return self._fit_from(start, normalize, whole, None, (None, None, None), 1.0)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return how well the similarities of new nodes to the fitted ones are predicted: at most 1, higher is better.
@@ -485,18 +476,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         inside = above_noise(to_scipy(self.affinity_matrix_), to_host(self.embedding_))
         return [set(names[column].tolist()) for column in inside.T]
 
-    def _best_run(self, course: Course, problem: Callable[[], Problem], start: Any, weighted: bool) -> Result:
-        n_runs = self.n_init
-        if isinstance(start, str):
-            start = "random" if weighted and start == "auto" else start
-        else:
-            if start is self.init and n_runs > 1:
-                warnings.warn(
-                    f"n_init = {n_runs} runs from one and the same init array would be equal: one run is made",
-                    RuntimeWarning,
-                    stacklevel=4,
-                )
-            n_runs = 1
+    def _best_run(self, course: Course, problem: Callable[[], Problem], start: Any) -> Result:
+        n_runs = self.n_init if isinstance(start, str) else 1
 
         def run(seed: int, callback: Callable[[Progress], object] | None) -> Result:
             left, begin = course.left(), start

@@ -28,18 +28,37 @@ SHARE = 0.4
 
 
 class Blocks(ABC):
-    """A sequence of blocks.
+    """A sequence of blocks, which are read once to be looked at, and kept in memory where there is room for all.
 
-    Attributes
-    ----------
-    facts : list
-        What ``inspect`` found of each block when it was first read.
-    kept : bool
-        Whether blocks stay in memory; otherwise each pass makes them anew.
+    ``facts`` is what ``inspect`` found of each block, ``kept`` whether they are; otherwise each pass makes them anew.
     """
 
-    facts: list[Any]
-    kept: bool
+    def __init__(
+        self, recipes: Sequence[Any], prepare: Callable[[Any, int], Any], inspect: Callable[[Any], Any], keep: Keep
+    ) -> None:
+        self.recipes, self.prepare, self.kept = list(recipes), prepare, False
+        if keep is True:
+            self._hold()
+        self.sizes, self.facts = map(list, zip(*self.map(_with_size, inspect), strict=True))
+        room, most = self._limits()
+        k = int(np.argmax(self.sizes))
+        if not self.kept and self.sizes[k] > most:
+            raise ValueError(
+                f"block {k} takes {self.sizes[k]:,} bytes, too much for {self.who} with a memory limit of "
+                f"{int(most):,}; cut the rows into smaller blocks"
+            )
+        if keep == "auto" and sum(self.sizes) <= room:
+            self._hold()
+
+    who: str
+
+    @abstractmethod
+    def _hold(self) -> None:
+        """Make all blocks, and keep them."""
+
+    @abstractmethod
+    def _limits(self) -> tuple[float, float]:
+        """Return how many bytes all blocks, and one block, may take."""
 
     @abstractmethod
     def map(self, function: Callable[..., Any], *shared: Any) -> Iterator[Any]:
@@ -52,13 +71,9 @@ class Blocks(ABC):
         It is a binary tree over neighbours, so that the answer does not depend on who was ready first.
         """
 
-    @abstractmethod
-    def one(self, k: int, function: Callable[..., Any], *shared: Any) -> Any:
-        """Return ``function(block, *shared)`` of the k-th block."""
-
-    @abstractmethod
     def __len__(self) -> int:
         """Return how many blocks there are."""
+        return len(self.recipes)
 
 
 def blocks_of(
@@ -98,65 +113,36 @@ class LocalBlocks(Blocks):
     fewer where the limit is low.
     """
 
+    who = "this process"
+
     def __init__(
         self, recipes: Sequence[Any], prepare: Callable[[Any, int], Any], inspect: Callable[[Any], Any], keep: Keep,
         memory_limit: float | str | None,
     ) -> None:  # fmt: skip
-        self.recipes, self.prepare = list(recipes), prepare
-        self.limit = _limit(memory_limit)
-        self.threads = _threads()
-        self._blocks: list[Any] | None = None
-        blocks: list[Any] = []
-        self.facts, largest = [], 0
-        used, room = 0, SHARE * self.limit
-        keeping = keep is not False
-        # the first alone, to see how many may be in memory at once
-        for which in (range(1), range(1, len(self.recipes))):
-            for block, size, found in self._each(which, _with_size, inspect):
-                self.facts.append(found)
-                used, largest = used + size, max(largest, size)
-                keeping = keeping and (keep is True or used <= room)
-                blocks = [*blocks, block] if keeping else []
-                del block
-            self._check_room(largest, keeping)
-        self.kept = keeping
-        self._blocks = blocks if keeping else None
+        self.limit, self.threads, self._blocks = _limit(memory_limit), _threads(), []
+        if keep is not True:  # the first alone, to see how many may be in memory at once
+            self._share_memory(count_bytes(prepare(make(recipes[0]), 0)))
+        super().__init__(recipes, prepare, inspect, keep)
+        if not self.kept:
+            self._share_memory(max(self.sizes))
 
-    def _check_room(self, largest: int, keeping: bool) -> None:
-        if keeping:
-            return
-        if largest > self.limit:
-            raise ValueError(
-                f"a block takes {largest:,} bytes, more than the memory limit of {int(self.limit):,}; cut the rows "
-                "into smaller blocks"
-            )
+    _blocks: list[Any]
+
+    def _share_memory(self, largest: int) -> None:
         self.threads = max(1, min(self.threads, int(self.limit // max(2 * largest, 1))))
 
-    def __len__(self) -> int:
-        return len(self.recipes)
+    def _limits(self) -> tuple[float, float]:
+        return SHARE * self.limit, self.limit
+
+    def _hold(self) -> None:
+        self._blocks, self.kept = list(self.map(_itself)), True
 
     def map(self, function: Callable[..., Any], *shared: Any) -> Iterator[Any]:
-        """Yield the function of each block, in their order."""
-        return self._each(range(len(self)), function, *shared)
-
-    def sum(self, function: Callable[..., tuple[Any, ...]], *shared: Any) -> tuple[Any, ...]:
-        """Return the sum over all blocks."""
-        return add_all(self.map(function, *shared))
-
-    def one(self, k: int, function: Callable[..., Any], *shared: Any) -> Any:
-        """Return the function of one block."""
-        return self._apply(k, function, *shared)
-
-    def _apply(self, k: int, function: Callable[..., Any], *shared: Any) -> Any:
-        block = self.prepare(make(self.recipes[k]), k) if self._blocks is None else self._blocks[k]
-        return apply(function, block, *shared)
-
-    def _each(self, which: range, function: Callable[..., Any], *shared: Any) -> Iterator[Any]:
         """Yield in order; no more results wait than there are threads."""
         waiting: deque[Future[Any]] = deque()
-        with ThreadPoolExecutor(min(self.threads, max(len(which), 1)), thread_name_prefix="quartic") as pool:
+        with ThreadPoolExecutor(min(self.threads, len(self)), thread_name_prefix="quartic") as pool:
             try:
-                for k in which:
+                for k in range(len(self)):
                     waiting.append(pool.submit(self._apply, k, function, *shared))
                     if len(waiting) >= self.threads:
                         yield waiting.popleft().result()
@@ -166,9 +152,21 @@ class LocalBlocks(Blocks):
                 for late in waiting:
                     late.cancel()
 
+    def sum(self, function: Callable[..., tuple[Any, ...]], *shared: Any) -> tuple[Any, ...]:
+        """Return the sum over all blocks."""
+        return add_all(self.map(function, *shared))
 
-def _with_size(block: Any, inspect: Callable[[Any], Any]) -> tuple[Any, int, Any]:
-    return block, count_bytes(block), inspect(block)
+    def _apply(self, k: int, function: Callable[..., Any], *shared: Any) -> Any:
+        block = self._blocks[k] if self.kept else self.prepare(make(self.recipes[k]), k)
+        return apply(function, block, *shared)
+
+
+def _itself(block: Any) -> Any:
+    return block
+
+
+def _with_size(block: Any, inspect: Callable[[Any], Any]) -> tuple[int, Any]:
+    return count_bytes(block), inspect(block)
 
 
 def _threads() -> int:

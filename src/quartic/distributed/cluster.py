@@ -16,7 +16,6 @@ import tempfile
 import uuid
 import warnings
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from quartic._version import __version__
-from quartic.distributed.blocks import SHARE, Blocks, Keep, Shared, add, apply, count_bytes, make, pack
+from quartic.distributed.blocks import SHARE, Blocks, Keep, Shared, add, apply, make, pack
 
 INSTALL = 'pip install "quartic[distributed]"'
 # A pass is tried this often before the cluster is given up, and this many seconds are given to workers to come back.
@@ -128,67 +127,31 @@ def check_workers(client: Any) -> None:
 class ClusterBlocks(Blocks):
     """Blocks worked on by the workers of a cluster."""
 
+    who = "workers"
+
     def __init__(
         self, recipes: Sequence[Any], prepare: Callable[[Any, int], Any], inspect: Callable[[Any], Any], client: Any,
         keep: Keep,
     ) -> None:  # fmt: skip
-        self.client, self._size = client, len(recipes)
-        self.exchange = Exchange(client)
-        self._recipes = list(recipes)
-        self._prepare = prepare
+        self.client, self.exchange = client, Exchange(client)
         self._packed: dict[int, bytes] = {}
         self._futures: list[Any] = []
-        self._read(inspect, keep)
-        self.kept = len(self._futures) == self._size
+        super().__init__(recipes, prepare, inspect, keep)
 
-    def __len__(self) -> int:
-        return self._size
+    def _limits(self) -> tuple[float, float]:
+        limits = [worker["memory_limit"] for worker in self.client.scheduler_info()["workers"].values()]
+        if not (limits and all(limits)):
+            return math.inf, math.inf
+        return SHARE * sum(max(limit - _BARE, 0) for limit in limits), _ROOM * min(limits)
 
-    # -- reading ----------------------------------------------------------------------------------------------------
-
-    def _read(self, inspect: Callable[[Any], Any], keep: Keep) -> None:
-        """Read each block, no more at a time than there are threads for, and keep them while there is room.
-
-        The first is read alone: where as many of its size have no room nothing is kept on the way, since with blocks
-        that wait to be let go a worker would be at its limit already. Blocks that fit all the same are read again.
-        """
-        limits = [w["memory_limit"] for w in self.client.scheduler_info()["workers"].values()]
-        unlimited = not (limits and all(limits))
-        room = math.inf if unlimited else SHARE * sum(max(limit - _BARE, 0) for limit in limits)
-        most = math.inf if unlimited else _ROOM * min(limits)
-        window = 2 * max(1, sum(self.client.nthreads().values()))
-        self.facts, used, keeping = [], 0, keep is True
-        if keep == "auto":
-            first = self._gathered([self._on_recipe("inspect", 0, _inspect, (inspect,))])[0][0]
-            keeping = first * self._size <= room
-        waiting: deque[Any] = deque()
-        for k in range(self._size + window):
-            if k < self._size:
-                if keeping:
-                    self._futures.append(self._keep(k))
-                    waiting.append(self._submit("inspect", _inspect, self._futures[k], inspect))
-                else:
-                    waiting.append(self._on_recipe("inspect", k, _inspect, (inspect,)))
-            if k >= window and waiting:
-                size, found = self._gathered([waiting.popleft()])[0]
-                self.facts.append(found)
-                used += size
-                if size > most:
-                    raise ValueError(
-                        f"block {len(self.facts) - 1} takes {size:,} bytes, too much for workers with a memory limit "
-                        f"of {min(limits):,}; cut the rows into smaller blocks"
-                    )
-                if keep == "auto" and keeping and used > room:
-                    keeping, self._futures = False, []
-        if keep == "auto" and not keeping and used <= room:
-            self._futures = [self._keep(k) for k in range(self._size)]
-            self._packed.clear()
-
-    def _keep(self, k: int) -> Any:
+    def _hold(self) -> None:
         from dask import delayed
 
+        prepare = delayed(self.prepare, pure=False)
         with _recipes_may_be_large():
-            return self.client.compute(delayed(self._prepare, pure=False)(self._recipes[k], k))
+            self._futures = [self.client.compute(prepare(recipe, k)) for k, recipe in enumerate(self.recipes)]
+        self.kept = True
+        self._packed.clear()
 
     # -- passes -----------------------------------------------------------------------------------------------------
 
@@ -210,25 +173,18 @@ class ClusterBlocks(Blocks):
         total: tuple[Any, ...] = self._tried(run, shared)
         return total
 
-    def one(self, k: int, function: Callable[..., Any], *shared: Any) -> Any:
-        """Return the function of one block."""
-        return self._tried(lambda sent: self._gathered([self._of(k, function, sent)])[0], shared)
-
     def _all(self, function: Callable[..., Any], sent: tuple[Any, ...]) -> list[Any]:
-        return [self._of(k, function, sent) for k in range(self._size)]
+        return [self._of(k, function, sent) for k in range(len(self))]
 
     def _of(self, k: int, function: Callable[..., Any], sent: tuple[Any, ...]) -> Any:
+        """Submit work on a block; reading and working on one that is not kept is one task: then it is gone with it."""
         name = function.__name__.strip("_")
         if self.kept:
             return self._submit(name, apply, function, self._futures[k], *sent)
-        return self._on_recipe(name, k, function, sent)
-
-    def _on_recipe(self, name: str, k: int, function: Callable[..., Any], sent: tuple[Any, ...]) -> Any:
-        """Submit reading and working on a block as one task: the block is gone when its task is."""
         if k not in self._packed:
-            self._packed[k] = pack(self._recipes[k])
+            self._packed[k] = pack(self.recipes[k])
         with _recipes_may_be_large():
-            return self._submit(name, _read_and_apply, self._packed[k], self._prepare, k, function, *sent)
+            return self._submit(name, _read_and_apply, self._packed[k], self.prepare, k, function, *sent)
 
     def _submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         return self.client.submit(function, *arguments, key=f"quartic-{name}-{uuid.uuid4().hex}", pure=False)
@@ -251,8 +207,9 @@ class ClusterBlocks(Blocks):
                 with self.exchange.sent(shared) as sent:
                     return run(sent)
             except FileNotFoundError as absent:  # a worker that joined from another machine
-                if not (str(absent.filename).startswith(str(self.exchange.folder)) and self.exchange.give_up_sharing()):
+                if self.exchange.folder is None or not str(absent.filename).startswith(self.exchange.folder):
                     raise
+                self.exchange.folder = None
             except KilledWorker as killed:
                 raise MemoryError(
                     f"a block has brought down its workers again and again ({killed}); it probably needs more memory "
@@ -289,10 +246,6 @@ def _recipes_may_be_large() -> Iterator[None]:
         yield
 
 
-def _inspect(block: Any, inspect: Callable[[Any], Any]) -> tuple[int, Any]:
-    return count_bytes(block), inspect(block)
-
-
 def _read_and_apply(
     packed: bytes, prepare: Callable[[Any, int], Any], k: int, function: Callable[..., Any], *sent: Any
 ) -> Any:
@@ -305,18 +258,13 @@ class Exchange:
     def __init__(self, client: Any) -> None:
         self.client = client
         self.folder: str | None = None
-        if self.loopback and os.path.isdir(_MEMORY):
+        addresses = client.scheduler.address, *client.scheduler_info()["workers"]
+        if all("://127.0.0.1:" in address for address in addresses) and os.path.isdir(_MEMORY):
             _sweep()
             folder = tempfile.mkdtemp(prefix=f"quartic-{os.getpid()}-", dir=_MEMORY)
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
             if all(client.run(os.path.isdir, folder).values()):  # else they are in containers of their own
                 self.folder = folder
-
-    @property
-    def loopback(self) -> bool:
-        """Whether scheduler and workers are on this machine, as far as their addresses say."""
-        workers = self.client.scheduler_info()["workers"]
-        return all("://127.0.0.1:" in address for address in (self.client.scheduler.address, *workers))
 
     @property
     def direct(self) -> bool:
@@ -343,11 +291,6 @@ class Exchange:
                 np.ascontiguousarray(value).tofile(file)
             return Shared(path, value.shape, value.dtype.str)
         return self.client.scatter(value, broadcast=True, direct=self.direct, hash=False)
-
-    def give_up_sharing(self) -> bool:
-        """Send over the network from now on; False where that is done already."""
-        shared, self.folder = self.folder is not None, None
-        return shared
 
 
 def _sweep() -> None:

@@ -68,27 +68,6 @@ def checked_dtype(A: Any, name: str) -> type[np.floating[Any]]:
     return working_dtype(np.dtype(A.dtype))
 
 
-def entries_among(A: Any, nodes: Any) -> Any:
-    """Return the entries of a Dask array of row blocks in these rows and columns, dense, in the order given."""
-    import dask
-    from dask import delayed
-
-    recipes, rows = row_recipes(A, "M")
-    first = np.concatenate([[0], np.cumsum(rows)])
-    owner = np.searchsorted(first, nodes, side="right") - 1
-    pick = delayed(_picked, pure=False)
-    found = dask.compute(*(pick(recipes[k], nodes[owner == k] - first[k], nodes) for k in range(len(rows))))
-    block = np.empty((len(nodes), len(nodes)))
-    for k, part in enumerate(found):
-        block[owner == k] = part
-    return block
-
-
-def _picked(block: Any, rows: Any, columns: Any) -> Any:
-    part = block[rows][:, columns]
-    return part.toarray() if sp.issparse(part) else part
-
-
 def in_blocks(A: Any, n_blocks: int) -> Any:
     """Return a matrix in memory, dense or sparse, as a Dask array of row blocks.
 

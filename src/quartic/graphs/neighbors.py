@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,46 +18,11 @@ Heap = tuple[Floats, Floats, Integers, Integers]  # keys, values and columns kep
 BLOCK = 256  # rows of a piece of work
 TILE = 4096  # columns of a tile: its sums fit the first-level cache, its features the second
 SIGMA_NEIGHBOR = 7  # σ is the distance to the 7th nearest point, the point itself being the first
-UNIT = np.finfo(np.float64).eps / 2
-
-
-@dataclass(frozen=True)
-class Features:
-    """Rows to compare: ``X`` is a C-ordered float64 array or a csr_array with sorted indices."""
-
-    X: Any
-    squares: Floats
-    exact: bool  # integers so small that sums of products carry no rounding
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return int(self.X.shape[0])
-
-    @property
-    def sparse(self) -> bool:
-        """Whether the rows are stored sparse."""
-        return bool(sp.issparse(self.X))
-
-    @property
-    def terms(self) -> int:
-        """Most products summed in one dot product."""
-        return int(np.diff(self.X.indptr).max()) if self.sparse else int(self.X.shape[1])
-
-
-def scaling(X: Any, cosine: bool) -> Floats:
-    """Return the powers of two that bring squares of checked features into range, which round nothing.
-
-    Cosines ignore a factor of a row, so that each row has its own; for distances all rows share one.
-    """
-    largest = row_maxima(X)
-    if not cosine:
-        largest = largest.max(keepdims=True)
-    return np.ones(1) if is_safe(largest) else powers_of_two(largest)
+UNIT = float(np.finfo(np.float64).eps) / 2
 
 
 def check_features(X: Any) -> Any:
-    """Return finite features as `Features` has them, or say what is wrong with them."""
+    """Return finite features, a C-ordered float64 array or a csr_array, or say what is wrong with them."""
     if not sp.issparse(X):
         X = np.ascontiguousarray(finite_matrix(X, "X"), dtype=np.float64)
     elif X.ndim != 2:
@@ -79,36 +43,31 @@ def row_maxima(X: Any) -> Floats:
     return np.asarray(np.maximum(X.max(axis=1), -X.min(axis=1)))
 
 
-def is_safe(largest: Floats) -> bool:
-    """Tell whether squares of rows with these largest entries stay in range."""
-    positive = largest[largest > 0]
-    return bool(positive.size == 0 or (positive.min() > 1e-60 and positive.max() < 1e60))
-
-
 def powers_of_two(largest: Floats) -> Floats:
-    """Return powers of two that bring these numbers near 1."""
+    """Return powers of two, which round nothing, that bring squares of rows with these largest entries into range.
+
+    Cosines ignore a factor of a row, so that each has its own; for distances all rows share one.
+    """
     # Of the smallest subnormals 2**-exponent itself would overflow; a shift of 1000 brings them into range as well.
     shift = np.clip(np.frexp(largest)[1], -1000, 1000)
-    return np.asarray(np.ldexp(np.ones_like(largest), -shift))
+    safe = (largest == 0) | ((largest > 1e-60) & (largest < 1e60))
+    return np.asarray(np.ldexp(1.0, np.where(safe, 0, -shift)))
 
 
-def scale_rows(X: Any, factors: Floats) -> Any:
-    """Return X with each row multiplied by its factor, or all by the only one; X itself where that is 1."""
-    if len(factors) == 1:
-        return X if factors[0] == 1 else X * factors[0]
-    return sp.csr_array(sp.diags_array(factors) @ X) if sp.issparse(X) else X * factors[:, None]
+def scale_rows(X: Any, factors: Any) -> Any:
+    """Return X with each row multiplied by its factor, or all by the only one; X itself where all are 1."""
+    if np.all(factors == 1):
+        return X
+    return (
+        sp.csr_array(sp.diags_array(np.broadcast_to(factors, X.shape[0])) @ X) if sp.issparse(X) else (X.T * factors).T
+    )
 
 
-def describe(X: Any) -> Features:
-    """Return features with the squared norms of the rows, and whether products of them are exact."""
+def square_rows(X: Any) -> Floats:
+    """Return the squared norms of the rows."""
     if sp.issparse(X):
-        squares = np.asarray((X * X).sum(axis=1), dtype=np.float64).ravel()
-        whole = bool((X.data == np.rint(X.data)).all())
-    else:
-        squares = np.einsum("ij,ij->i", X, X)
-        blocks = (X[at : at + BLOCK] for at in range(0, len(X), BLOCK))
-        whole = all((block == np.rint(block)).all() for block in blocks)
-    return Features(X=X, squares=squares, exact=whole and 4 * float(squares.max()) < 2.0**53)
+        return np.asarray((X * X).sum(axis=1), dtype=np.float64).ravel()
+    return np.asarray(np.einsum("ij,ij->i", X, X))
 
 
 def inverse_roots(x: Any) -> Any:
@@ -117,63 +76,62 @@ def inverse_roots(x: Any) -> Any:
     return xp.where(some, 1 / xp.sqrt(xp.where(some, x, 1.0)), 0.0)
 
 
-def bound_error(terms: int, exact: bool, cosine: bool) -> float:
-    """Return a bound on the relative error of an estimated cosine or squared distance; 0 where it is exact."""
-    return 0.0 if exact else (2 * (terms + 4) if cosine else 4 * (terms + 8)) * UNIT
-
-
-def find_neighbors(features: Features, scales: Floats, k: int, cosine: bool) -> Heap:
+def find_neighbors(X: Any, scales: Floats, k: int, cosine: bool) -> Heap:
     """Return each row's k best columns: the largest positive cosines, or the smallest d²/σ_j.
 
-    ``scales`` (n,) are the squared norms of the rows for cosines, with dot products as values, else σ², with d².
+    Values are dot products, or d²; ``scales`` (n,) are σ², and not looked at for cosines.
     """
-    X, heap = features.X, empty_heap(features.n, k)
-    # shorter rows lose fewer digits in ‖a‖² + ‖b‖² − 2⟨a, b⟩
-    centre = None if cosine or features.exact or features.sparse else X.mean(axis=0)
-    slack = bound_error(features.terms, features.exact, cosine)
-    offer_rows(X, features.squares, inverse_roots(scales) if cosine else scales, slack, heap, cosine, 0, centre)
+    heap = empty_heap(X.shape[0], k)
+    offer_rows(X, scales, heap, cosine, 0)
     return heap
 
 
 @one_blas_thread()  # in each of our threads: BLAS's own would wait for ever if another thread forks meanwhile
-def offer_rows(
-    X: Any, squares: Floats, near: Floats, slack: float, heap: Heap, cosine: bool, first: int, centre: Floats | None
-) -> None:
+def offer_rows(X: Any, scales: Floats, heap: Heap, cosine: bool, first: int) -> None:
     """Offer the rows of X from ``first`` on, tile by tile, to those that have heaps, which are the first of X."""
     from quartic.compiled.topk import offer
 
-    n, sparse, none = len(heap[0]), sp.issparse(X), np.empty((0, 0))
-    estimated = X if centre is None else X - centre
-    if centre is not None:
-        squares = np.einsum("ij,ij->i", estimated, estimated)
+    n, sparse, none, squares = len(heap[0]), sp.issparse(X), np.empty((0, 0)), square_rows(X)
+    near = inverse_roots(squares) if cosine else scales
+    terms = int(np.diff(X.indptr).max()) if sparse else int(X.shape[1])
+    # A bound on the relative error of estimates: with it they are no more than a filter, without it the values
+    slack = (2 * (terms + 4) if cosine else 4 * (terms + 8)) * UNIT
+    if (sparse and cosine) or _are_exact(X, squares):  # products of sparse rows are summed in one order
+        slack = 0.0
     for origin in range(first, X.shape[0], TILE):
-        tile = X[origin : origin + TILE].tocsc() if sparse else estimated[origin : origin + TILE]
+        tile = X[origin : origin + TILE].tocsc() if sparse else X[origin : origin + TILE]
         parts: tuple[Any, ...] = ()
         if sparse:
             parts = (X.indptr, X.indices, X.data), (tile.indptr, tile.indices.astype(np.uint32), tile.data)
-        # products of sparse rows are summed in one order: for cosines there is nothing to do anew
-        others = origin, tile.shape[0], squares, near, 0.0 if sparse and cosine else slack, heap
+        others = origin, tile.shape[0], squares, near, slack, heap
 
         def work(begin: int, end: int, tile: Any = tile, parts: Any = parts, others: Any = others) -> None:
             for at in range(begin * BLOCK, min(end * BLOCK, n), BLOCK):
                 last = min(at + BLOCK, n)
-                mine = (none, none, *parts) if sparse else (X, estimated[at:last] @ tile.T, None, None)
+                mine = (none, none, *parts) if sparse else (X, X[at:last] @ tile.T, None, None)
                 offer(cosine, at, last, *mine, *others)
 
         spread(work, -(-n // BLOCK), float(n) * tile.shape[0] * (X.nnz / X.shape[0] if sparse else X.shape[1]))
 
 
-def measure_scales(features: Features) -> Floats:
+def _are_exact(X: Any, squares: Floats) -> bool:
+    """Tell whether features are integers so small that sums of products carry no rounding."""
+    entries = X.data if sp.issparse(X) else X.reshape(-1)
+    pieces = (entries[at : at + TILE] for at in range(0, entries.size, TILE))
+    return 4 * float(squares.max()) < 2.0**53 and all((piece == np.rint(piece)).all() for piece in pieces)
+
+
+def measure_scales(X: Any) -> Floats:
     """Return σ², the squared distance of each row to its 7th nearest, or a positive stand-in where that is zero.
 
     Seven or more copies of a point have σ = 0. They take the distance to the nearest point that differs, so that they
     stay tied to the rest; where all points are equal, σ = 1.
     """
-    heap = find_neighbors(features, np.ones(features.n), min(SIGMA_NEIGHBOR, features.n), cosine=False)
-    scales = read_worst(heap)
+    n = X.shape[0]
+    scales = read_worst(find_neighbors(X, np.ones(n), min(SIGMA_NEIGHBOR, n), cosine=False))
     copies = np.flatnonzero(scales == 0)
     if copies.size:
-        scales[copies] = _nearest_other_of_copies(features.X, copies)
+        scales[copies] = _nearest_other_of_copies(X, copies)
         scales[scales == 0] = 1.0
     return scales
 

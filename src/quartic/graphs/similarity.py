@@ -14,13 +14,14 @@ from quartic.graphs.neighbors import (
     SIGMA_NEIGHBOR,
     Floats,
     check_features,
-    describe,
     find_neighbors,
     inverse_roots,
     measure_scales,
+    powers_of_two,
     read_heap,
+    row_maxima,
     scale_rows,
-    scaling,
+    square_rows,
 )
 
 KINDS = ("cosine", "self_tuning")
@@ -113,12 +114,14 @@ class SimilarityGraph:
 
     def __init__(self, X: Any, kind: str, n_neighbors: Any) -> None:
         self.cosine, X = kind == "cosine", check_features(X)
-        self.unit = scaling(X, self.cosine)
-        self.features = describe(scale_rows(X, self.unit))
-        n = self.features.n
+        largest = row_maxima(X)
+        self.unit = powers_of_two(largest if self.cosine else largest.max())
+        self.X = scale_rows(X, self.unit)
+        n = X.shape[0]
         self.kept = _kept(n_neighbors, n)
-        self.scales = self.features.squares if self.cosine else measure_scales(self.features)
-        row, column, value = read_heap(find_neighbors(self.features, self.scales, self.kept, self.cosine))
+        self.squares = square_rows(self.X)
+        self.scales = self.squares if self.cosine else measure_scales(self.X)
+        row, column, value = read_heap(find_neighbors(self.X, self.scales, self.kept, self.cosine))
         weights = weigh(value, self.scales[row], self.scales[column], self.cosine)
         kept = sp.csr_array((weights, (row, column)), shape=(n, n))
         self.weights = unite(kept, kept.T.tocsr())
@@ -130,13 +133,12 @@ class SimilarityGraph:
         is handed in again gets its own row. This takes products with all old points, a block of new ones at a time, and
         no search among the old.
         """
-        old, new = self.features, check_features(new)
-        given = describe(scale_rows(new, scaling(new, True) if self.cosine else self.unit))
-        new, squares = given.X, given.squares
-        least, size = self._least_kept(), max(1, _CELLS // old.n)
+        new = check_features(new)
+        new = scale_rows(new, powers_of_two(row_maxima(new)) if self.cosine else self.unit)
+        squares, least, size = square_rows(new), self._least_kept(), max(1, _CELLS // len(self.squares))
         blocks = []
         for at in range(0, new.shape[0], size):
-            dots = new[at : at + size] @ old.X.T
+            dots = new[at : at + size] @ self.X.T
             W = self._weights(dots.toarray() if sp.issparse(dots) else dots, squares[at : at + size, None])
             own = -np.partition(-W, self.kept - 1, axis=1)[:, self.kept - 1, None]
             blocks.append(sp.csr_array(np.where(_EQUAL * np.minimum(own, least) <= W, W, 0.0)))
@@ -146,11 +148,11 @@ class SimilarityGraph:
 
     def _weights(self, dots: Floats, squares: Floats) -> Floats:
         if self.cosine:
-            lengths = np.sqrt(squares * self.features.squares)
+            lengths = np.sqrt(squares * self.squares)
             return np.clip(np.divide(dots, lengths, out=np.zeros_like(dots), where=lengths > 0), 0, 1)
-        distances = np.maximum(squares + self.features.squares - 2 * dots, 0)
+        distances = np.maximum(squares + self.squares - 2 * dots, 0)
         distances[distances < _COPY * squares] = 0  # round-off between a point and its copy
-        nearest = min(SIGMA_NEIGHBOR, self.features.n) - 1
+        nearest = min(SIGMA_NEIGHBOR, len(self.squares)) - 1
         widths = np.partition(distances, nearest, axis=1)[:, nearest, None]
         other = np.where(distances > 0, distances, np.inf).min(axis=1, keepdims=True)
         widths = np.where(widths > 0, widths, np.where(np.isfinite(other), other, 1.0))

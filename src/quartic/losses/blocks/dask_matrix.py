@@ -113,7 +113,7 @@ class DaskMatrix(Matrix):
     def _find_asymmetry(self, v: Array, Mv: Array) -> None:
         """Raise where entries differ from their mirror images by more than round-off, and name the worst of a row."""
         i = int(np.abs(Mv - self.blocks.sum(_transposed_product, v)[0]).argmax())
-        row = self.blocks.one(int(np.searchsorted(self.first, i, side="right")) - 1, _row, i)
+        row = next(row for row in self.blocks.map(_row, i) if row is not None)
         column = np.concatenate(list(self.blocks.map(_column, i)))
         gap = np.abs(row - column)
         j = int(gap.argmax())
@@ -208,8 +208,9 @@ def _transposed_product(block: RowBlock, v: Array) -> tuple[Array]:
     return (block.rows.T @ v[block.first : block.first + block.rows.shape[0]],)
 
 
-def _row(block: RowBlock, i: int) -> Array:
-    return _filled(block.rows[[i - block.first]]).reshape(-1)
+def _row(block: RowBlock, i: int) -> Array | None:
+    at = i - block.first
+    return _filled(block.rows[[at]]).reshape(-1) if 0 <= at < block.rows.shape[0] else None
 
 
 def _column(block: RowBlock, j: int) -> Array:
