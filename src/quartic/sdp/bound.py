@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
-from scipy.linalg import lapack
 from scipy.sparse.linalg import lsqr
 
 from quartic.arrays import HOST, Array, Space
@@ -22,10 +21,6 @@ from quartic.sdp.spheres import passes_in
 _DENSE = 2500
 # Those up to this size also where a rough answer will do.
 _QUICK = 300
-# Up to this size a factorisation is tried where polynomials would take long, for so small a part of the largest.
-_FACTORISED, _FINE = 6000, 1e-6
-# Up to this size all eigenvalues are computed.
-_EIGENVALUES = 900
 # Steps that Chebyshev's polynomials may take.
 _MOST_STEPS = 100_000
 # Attempts at a combination of the constraints that is positive definite.
@@ -81,16 +76,8 @@ class Slack:
             rows = problem.rows_of_components[c]
             n = len(rows)
             small = n <= (_DENSE if wanted < math.inf else _QUICK)
-            part = Part(self, rows, problem.face(int(c)), HOST if small else self.space)
-            fine = 0 < wanted < _FINE * part.highest and n <= _FACTORISED and part.space is HOST
-            proven = None
-            if fine and n > _EIGENVALUES:  # with a small shift first: what is allowed for round-off comes on top of it
-                formed = part.formed()
-                proven = _proven(formed, 0.1 * wanted) or _proven(formed, wanted)
-            if proven is not None:
-                found = Lowest(-proven, -proven, 1.0, np.zeros((n, 0)))
-            else:
-                found = _dense_lowest(part.formed(), k) if small else _sparse_lowest(part, wanted, generator, k)
+            part = Part(self, rows, problem.faces.get(int(c)), HOST if small else self.space)
+            found = _dense_lowest(part.formed(), k) if small else _sparse_lowest(part, wanted, generator, k)
             bound, value = min(bound, found.bound), min(value, found.value)
             confidence = min(confidence, found.confidence)
             local[rows] = max(-found.bound, 0.0) if found.local is None else found.local
@@ -176,26 +163,7 @@ def _dense_lowest(Z: Array, k: int) -> Lowest:
     last = min(k, n) - 1
     values, vectors = linalg.eigh(Z, subset_by_index=[0, last], check_finite=False)
     noise = 4 * n * _EPS * float(np.linalg.norm(Z, np.inf))
-    bound = float(values[0]) - noise
-    if bound < 0 <= float(values[0]):  # perhaps round-off is all there is to it
-        proven = _proven(Z, 0.0)
-        bound = 0.0 if proven == 0.0 else bound
-    return Lowest(bound, float(values[0]), 1.0, vectors[:, values < 0])
-
-
-def _proven(Z: Array, shift: float) -> float | None:
-    """Return a δ ≥ 0, a little more than ``shift``, with Z + δI ⪰ 0, by Cholesky's factorisation; None where it fails.
-
-    If the factorisation of Z + δI − c·I succeeds in floating point, with c = γ/(1 − γ)·tr(Z + δI), γ = (n + 1)·½eps and
-    a little for the diagonal, then Z + δI is positive definite (Rump, 2006). With a shift of 0 the answer is 0 or None.
-    """
-    n = len(Z)
-    trace = float(np.abs(Z.diagonal()).sum()) + n * shift
-    slack = 0.55 * (n + 4) * _EPS * trace
-    trial = Z + (shift if shift > 0 else -slack) * np.eye(n)
-    if lapack.dpotrf(trial, lower=1, overwrite_a=1)[1]:
-        return None
-    return shift + slack if shift > 0 else 0.0
+    return Lowest(float(values[0]) - noise, float(values[0]), 1.0, vectors[:, values < 0])
 
 
 def _sparse_lowest(Z: Part, wanted: float, generator: np.random.Generator, k: int) -> Lowest:
@@ -350,10 +318,10 @@ class Bounds:
             best, reason = value + trace * lowest.bound, f"tr Y ≤ {trace:.6g}"
         if feasible is not None and math.isfinite(lowest.bound):
             other = self.slack(feasible).lowest(0.0, self.generator)
-            if other.bound > 0:
+            if other.bound > 0:  # the lowest eigenvalue is concave: that of the mixture is positive
                 share = min(-lowest.bound / (other.bound - lowest.bound) * (1 + 1e-6), 1.0)
                 mixed = (1 - share) * y + share * feasible
                 value = float(problem.b @ mixed) - len(y) * _EPS * float(np.abs(problem.b * mixed).sum())
-                if value > best and self.slack(mixed).lowest(0.0, self.generator).bound >= 0:
+                if value > best:
                     best, reason = value, "a combination of multipliers that is feasible"
         return Bound(best, lowest.confidence, reason, lowest, y)

@@ -15,7 +15,7 @@ from quartic.arrays import Array
 from quartic.arrays.subspace import lowest_eigenpairs
 from quartic.core.result import Status
 from quartic.sdp.passes import schur_entries
-from quartic.sdp.problem import SDP, dependent
+from quartic.sdp.problem import SDP, symmetric
 from quartic.sdp.run import Iterate
 
 # How many operations of BLAS take the time of one of `schur_entries`.
@@ -61,7 +61,7 @@ class _Block:
         # off the diagonal an entry counts twice, on it two of four terms are the same
         owner = np.repeat(others, np.diff(few.indptr))
         entries = others, few.indptr.astype(np.int64), owner, row[few.indices], column[few.indices], 0.5 * few.data
-        U = problem.face(int(problem.components[rows[0]]))
+        U = problem.faces.get(int(problem.components[rows[0]]))
         basis = None if U is None else linalg.qr(U)[0][:, U.shape[1] :]
         return cls(rows, row, column, c[chosen], part, order[:n_dense], others, entries, basis)
 
@@ -72,14 +72,8 @@ class _Block:
 
     def matrix(self, v: Array) -> Array:
         """Return the symmetric matrix M with ⟨M, X⟩ = Σ v_p Y_p."""
-        M = self._in_rows(v)
+        M = symmetric(len(self.rows), self.row, self.column, v)
         return M if self.basis is None else self.basis.T @ M @ self.basis
-
-    def _in_rows(self, v: Array) -> Array:
-        M = np.zeros((len(self.rows), len(self.rows)))
-        M[self.row, self.column] = np.where(self.row == self.column, v, 0.5 * v)
-        M[self.column, self.row] = M[self.row, self.column]
-        return M
 
     def whole(self, U: Array) -> Array:
         """Return VUVᵀ."""
@@ -95,9 +89,8 @@ class _Block:
         X, W = self.whole(X), self.whole(W)
         start, entries = self.S.indptr, self.S.indices
         for place, k in enumerate(self.dense):
-            v = np.zeros(len(self.row))
-            v[entries[start[k] : start[k + 1]]] = self.S.data[start[k] : start[k + 1]]
-            A = self._in_rows(v)
+            p = entries[start[k] : start[k + 1]]
+            A = symmetric(len(self.rows), self.row[p], self.column[p], self.S.data[start[k] : start[k + 1]])
             support = np.flatnonzero(A.any(axis=0))
             U = (X[:, support] @ A[np.ix_(support, support)]) @ W[support]
             later = np.r_[self.dense[place:], self.others]
@@ -140,7 +133,6 @@ class _Scaled:
                 singles.append((rows[0], chosen[0]))
         self.lp_rows, at = np.array(singles, np.int64).reshape(-1, 2).T
         self.lp_c, self.lp_S = c[at], sparse.csc_array(columns[:, at])
-        self.opposite = _opposites(self.lp_S, self.lp_c)
         self.room: Any = None
         self.C = [block.matrix(block.c) for block in self.blocks]
         self.size = sum(block.n for block in self.blocks) + len(self.lp_rows)
@@ -168,29 +160,27 @@ class _Scaled:
         return [block.matrix(block.c - block.S.T @ y) for block in self.blocks], self.lp_c - self.lp_S.T @ y
 
 
-def independent_on_faces(problem: SDP, active: Array) -> tuple[Array, bool]:
-    """Return constraints that all others follow from on the faces that Y lies in, and whether the others agree."""
+def independent(problem: SDP) -> Array:
+    """Return constraints to work with: on a face those that others say already are left out.
+
+    By Cholesky's factorisation with pivots of the matrix of ⟨A_k, A_l⟩ there. One whose right-hand side does not follow
+    from those of the others stays: it will prove that there is no solution.
+    """
+    active = np.setdiff1d(np.arange(problem.m), problem.facing)
+    if not len(problem.facing) or not len(active):
+        return active
     data = _Scaled(problem, active)
     ones: list[Any] = [np.eye(block.n) for block in data.blocks]
     products = data.products(ones, ones, np.ones(len(data.lp_rows)))
-    products = np.triu(products) + np.triu(products, 1).T
     scale = 1 / np.sqrt(np.maximum(products.diagonal(), 1e-24))
-
-    def apart(chosen: Any, others: Any, coefficients: Array) -> Array:
-        mixed = np.zeros((len(others), data.m))
-        mixed[:, chosen] = -(coefficients * scale[chosen][:, None]).T
-        mixed[np.arange(len(others)), others] = scale[others]
-        far = np.abs(mixed @ data.lp_S).max(axis=1, initial=0.0)
-        for block in data.blocks:
-            for k, row in enumerate(mixed @ block.S):
-                far[k] = max(far[k], float(np.abs(block.matrix(row)).max()))
-        return far
-
-    follow, agree = dependent(products * np.outer(scale, scale), data.b * scale, apart)
-    return np.delete(active, follow), agree
+    L, pivots, rank, _ = lapack.dpstrf(products.T * np.outer(scale, scale), tol=1e-13, lower=1)
+    chosen, others, b = pivots[:rank] - 1, pivots[rank:] - 1, data.b * scale
+    mix = linalg.solve_triangular(L[:rank, :rank], L[rank:, :rank].T, lower=True, trans=1)
+    room = np.abs(b).max() + np.abs(mix).T @ np.abs(b[chosen])
+    return np.delete(active, others[np.abs(b[others] - mix.T @ b[chosen]) <= 1e-8 * room])
 
 
-def interior(problem: SDP, active: Array, tol: float, start: dict[str, Array] | None = None) -> Iterator[Iterate]:
+def interior(problem: SDP, tol: float, start: dict[str, Array] | None = None) -> Iterator[Iterate]:
     r"""Follow the central path by Mehrotra's predictor and corrector in the direction of Helmberg, Kojima and Monteiro.
 
     With Z = C − 𝒜*(y) ⪰ 0 the dual slack, every iteration solves the linearised equations 𝒜(X) = b,
@@ -198,7 +188,7 @@ def interior(problem: SDP, active: Array, tol: float, start: dict[str, Array] | 
     feasible on the way. Where they run away, X or y divided by their objective prove that the programme is unbounded or
     infeasible.
     """
-    path = _Path(_Scaled(problem, active))
+    path = _Path(_Scaled(problem, independent(problem)))
     if start is not None:
         path.restore(start)
     best, least, furthest, waited, feasible = math.inf, np.full(3, math.inf), 1.0, 0, None
@@ -242,7 +232,7 @@ class _Path:
         self.Z: list[Any] = [dual * np.eye(block.n) for block in data.blocks]
         self.x: Array = np.full(len(data.lp_rows), primal)
         self.z: Array = np.full(len(data.lp_rows), dual)
-        self.y: Array = np.zeros(data.m)
+        self.y: Array = np.zeros(data.m) if data.size else data.b  # where Y = 0 is all there is, b is the proof
 
     def state(self) -> dict[str, Array]:
         """Return all that a run needs to go on from here."""
@@ -340,9 +330,6 @@ class _Path:
         self.X = [X + a * dX for X, dX in zip(self.X, step.X, strict=True)]
         self.Z = [Z + b * dZ for Z, dZ in zip(self.Z, step.Z, strict=True)]
         self.x, self.z, self.y = self.x + a * step.x, self.z + b * step.z, self.y + b * step.y
-        both = data.opposite  # the two of them grow without end, unless what they have in common is taken away
-        self.x[both] -= 0.8 * np.minimum(self.x[both], self.x[both[::-1]])
-        self.z[both] = np.maximum(self.z[both], 0.5 * mu / np.maximum(self.x[both], 1.0))
         return True
 
     def _lengths(self, step: _Step, factors: list[Any], slack_factors: list[Any], margin: float) -> tuple[float, float]:
@@ -378,18 +365,6 @@ class _Path:
             unit * self.primal, unit * self.dual, self.primal_error, self.dual_error, factor, multipliers(self.y),
             None if feasible is None else multipliers(feasible), lambda: state,
         )  # fmt: skip
-
-
-def _opposites(S: Any, c: Array) -> Any:
-    """Return pairs (2, k) of numbers ≥ 0 whose difference is all that counts: a free number split in two."""
-    mark = S.T @ np.random.default_rng(0).standard_normal(S.shape[0]) + c
-    order = np.lexsort((mark, np.abs(mark)))
-    first, second = order[:-1], order[1:]
-    found = np.flatnonzero((mark[first] == -mark[second]) & (c[first] == -c[second]) & (mark[first] < 0))
-    found = found[np.r_[True, np.diff(found) > 1][: len(found)]]
-    pairs = np.array([first[found], second[found]])
-    apart = abs(S[:, pairs[0]] + S[:, pairs[1]]).sum(axis=0) if pairs.size else np.zeros(0)
-    return pairs[:, np.asarray(apart).ravel() == 0]
 
 
 @dataclass
