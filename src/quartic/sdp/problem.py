@@ -222,20 +222,14 @@ class SDP:
         """Constraints ⟨A_k, Y⟩ = 0 on entries with A_k positive semidefinite: they say no less than A_k Y = 0."""
         diagonal, single = self.i == self.j, np.bincount(self.components) == 1
         found, S = [], self.S[:, : self.n_pairs]
-        for k in np.flatnonzero(
-            (self.b == 0) & (abs(S) @ diagonal > 0) & (np.diff(S.indptr) == np.diff(self.S.indptr))
-        ):
+        of_entries = np.diff(S.indptr) == np.diff(self.S.indptr)
+        for k in np.flatnonzero((self.b == 0) & of_entries & (abs(S) @ diagonal > 0)):
             p, a = S.indices[S.indptr[k] : S.indptr[k + 1]], S.data[S.indptr[k] : S.indptr[k + 1]]
-            i, j = self.i[p], self.j[p]
-            rows = np.unique(np.r_[i, j])
-            # 0 or less on the diagonal: indefinite
-            if (a[i == j] < 0).any() or np.count_nonzero(i == j) < len(rows) or single[self.components[rows]].any():
-                continue
-            if len(rows) <= _LARGEST_OPERATOR:
-                eigenvalues = np.linalg.eigvalsh(
-                    symmetric(len(rows), np.searchsorted(rows, i), np.searchsorted(rows, j), a)
-                )
-                found += [k] if eigenvalues[0] >= -1e-12 * eigenvalues[-1] else []
+            rows, place = np.unique(np.r_[self.i[p], self.j[p]], return_inverse=True)
+            n, full = len(rows), len(rows) == np.count_nonzero(diagonal[p])  # else indefinite
+            if full and n <= _LARGEST_OPERATOR and not single[self.components[rows]].any():
+                values = np.linalg.eigvalsh(symmetric(n, place[: len(p)], place[len(p) :], a))
+                found += [k] if values[0] >= -1e-12 * values[-1] else []
         return np.array(found, np.int64)
 
     @cached_property
@@ -244,15 +238,12 @@ class SDP:
 
         The dual of such a programme has no solution, its multipliers go to infinity; on the face UᵀY = 0 it has.
         """
-        faces, S = {}, self.S[self.facing]
-        total = np.asarray(
-            (sparse.diags_array(1 / np.maximum(abs(S).max(axis=1).toarray().ravel(), 1e-300)) @ S).sum(axis=0)
-        )
-        for component in np.unique(self.components[self.i[np.flatnonzero(total.ravel()[: self.n_pairs])]]):
-            rows = self.rows_of_components[component]
-            here = np.flatnonzero(self.components[self.i] == component)
-            i, j = (np.searchsorted(rows, part[here]) for part in (self.i, self.j))
-            values, vectors = np.linalg.eigh(symmetric(len(rows), i, j, total.ravel()[here]))
+        S = abs(self.S[self.facing]).max(axis=1).toarray().ravel() ** -1.0 @ self.S[self.facing]
+        owner, faces = self.components[self.i], {}
+        for component in np.unique(owner[np.flatnonzero(S[: self.n_pairs])]):
+            rows, here = self.rows_of_components[component], np.flatnonzero(owner == component)
+            i, j = np.searchsorted(rows, self.i[here]), np.searchsorted(rows, self.j[here])
+            values, vectors = np.linalg.eigh(symmetric(len(rows), i, j, S[here]))
             faces[int(component)] = vectors[:, values > 1e-10 * values[-1]]
         return faces
 
@@ -431,8 +422,8 @@ def _formed(operator: Any) -> Array:
     return (M + M.T) / 2
 
 
-def symmetric(n: int, i: Array, j: Array, v: Array) -> Array:
+def symmetric(n: int, i: Any, j: Any, v: Array) -> Array:
     """Return the symmetric matrix M with ⟨M, Y⟩ = Σ v_p Y_ij of entries on one side of its diagonal."""
-    M = np.zeros((n, n))
+    M: Array = np.zeros((n, n))
     M[i, j] = v / 2
     return M + M.T

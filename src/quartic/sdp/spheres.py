@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from quartic.arrays import HOST, Array, Space
+from quartic.arrays import HOST, Space
 from quartic.compiled.flags import FLAGS, njit
 from quartic.sdp import passes
 from quartic.sdp.problem import SDP
