@@ -19,8 +19,6 @@ from quartic.sdp.spheres import passes_in
 
 # Components up to this size are formed; their bounds hold for certain, up to round-off that is allowed for.
 _DENSE = 2500
-# Those up to this size also where a rough answer will do.
-_QUICK = 300
 # Steps that Chebyshev's polynomials may take.
 _MOST_STEPS = 100_000
 # Attempts at a combination of the constraints that is positive definite.
@@ -59,8 +57,7 @@ class Slack:
     def lowest(self, wanted: float, generator: np.random.Generator, k: int = 1) -> Lowest:
         """Return the lowest eigenvalues, known well enough to tell whether the lowest is above −``wanted``.
 
-        On the face of the positive semidefinite matrices that the constraints confine Y to. An infinite ``wanted`` asks
-        for a quick answer, to a thousandth of the largest eigenvalue.
+        On the face of the positive semidefinite matrices that the constraints confine Y to.
         """
         problem = self.problem
         diagonal = self.sparse.diagonal()
@@ -75,7 +72,7 @@ class Slack:
         for c in np.flatnonzero(sizes > 1):
             rows = problem.rows_of_components[c]
             n = len(rows)
-            small = n <= (_DENSE if wanted < math.inf else _QUICK)
+            small = n <= _DENSE
             part = Part(self, rows, problem.faces.get(int(c)), HOST if small else self.space)
             found = _dense_lowest(part.formed(), k) if small else _sparse_lowest(part, wanted, generator, k)
             bound, value = min(bound, found.bound), min(value, found.value)
@@ -180,7 +177,6 @@ def _sparse_lowest(Z: Part, wanted: float, generator: np.random.Generator, k: in
             lambda D: space.to_host(Z.product(space.adopt(D))), Z.n, k, lambda value, bound, _: value < 0, generator
         )
         return Lowest(found.bound, float(found.values[0]), found.confidence, found.vectors[:, found.values < 0])
-    wanted = wanted if wanted < math.inf else 1e-3 * Z.highest
     bound, stage, tried = -math.inf, 1e-2 * Z.highest, 0
     while True:
         stage = max(stage, wanted)

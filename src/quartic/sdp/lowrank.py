@@ -267,11 +267,6 @@ class _Method:
         self.point = following
         return True
 
-    def leave_saddle(self) -> bool:
-        """Add columns along which Z is clearly negative: those that have become zero do not tell."""
-        found = self.bounds.slack(self.multipliers()).lowest(math.inf, self.generator, 8)
-        return self.escape(found.directions)
-
     def multipliers(self) -> Array:
         """Return y of all constraints, in the user's units."""
         data, point, here = self.data, self.point, self.data.space.to_host
@@ -386,9 +381,6 @@ def low_rank(
         if constrained and quiet:
             infeasible = run.infeasibility()
             slow = infeasible > 0.25 * previous
-            if slow and run.leave_saddle():
-                yield run.iterate()
-                continue
             run.lagrangian.y = run.lagrangian.y - run.lagrangian.sigma * run.point.residual
             if slow:  # once X is feasible, a lower penalty: what a negative direction gains, round-off would hide
                 run.lagrangian.sigma *= 10 if infeasible > enough else 0.25
