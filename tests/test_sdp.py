@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 
 from quartic.sdp import SDP, LowRank, maxcut, read_sdpa, solve_sdp
-from quartic.sdp.bound import Bounds, Part, Slack, _chebyshev_bound
+from quartic.sdp.bound import Bounds, Part, Slack, _chebyshev_bound, _proven
 
 DATA = Path(os.environ.get("QUARTIC_DATA", "")) / "sdplib"
 needs_sdplib = pytest.mark.skipif(not DATA.is_dir(), reason="QUARTIC_DATA has no folder sdplib")
@@ -257,6 +257,19 @@ def test_a_face_of_the_cone_is_found():
 
 
 # -- eigenvalues ------------------------------------------------------------------------------------------------------
+
+
+def test_proof_by_cholesky_is_honest():
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.standard_normal((50, 50)))[0]
+    for lowest in (-1e-3, -1e-9, 1e-9, 1e-3):
+        values = np.r_[lowest, rng.uniform(0.5, 2.0, 49)]
+        Z = (Q * values) @ Q.T
+        Z = (Z + Z.T) / 2
+        for shift in (1e-10, 1e-8, 1e-2):
+            proven = _proven(Z, shift)
+            assert (proven is not None) == (lowest >= -shift)
+            assert proven is None or shift < proven < 1.001 * shift + 1e-11
 
 
 def test_chebyshev_bound_of_a_clustered_spectrum():

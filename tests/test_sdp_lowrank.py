@@ -384,7 +384,7 @@ def test_products_of_constraints(kind):
     assert (len(block.dense) > 0) == (kind == "dense")
     X, W = (Q @ Q.T for Q in rng.standard_normal((2, n, n)))
     known = np.array([[np.vdot(P, X @ Q @ W) for Q in A] for P in A]) / np.outer(data.norms, data.norms)
-    assert np.allclose(np.triu(data.products([X], [W], np.zeros(0))), np.triu(known + known.T) / 2)
+    assert np.allclose(np.triu(data.products([X], [W])), np.triu(known + known.T) / 2)
 
 
 # -- large graphs -----------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
+from scipy.linalg import lapack
 from scipy.sparse.linalg import lsqr
 
 from quartic.arrays import HOST, Array, Space
@@ -19,6 +20,8 @@ from quartic.sdp.spheres import passes_in
 
 # Components up to this size are formed; their bounds hold for certain, up to round-off that is allowed for.
 _DENSE = 2500
+# Up to this size a factorisation is tried where polynomials would take long, for so small a part of the largest.
+_FACTORISED, _FINE = 6000, 3e-8
 # Steps that Chebyshev's polynomials may take.
 _MOST_STEPS = 100_000
 # Attempts at a combination of the constraints that is positive definite.
@@ -74,7 +77,15 @@ class Slack:
             n = len(rows)
             small = n <= _DENSE
             part = Part(self, rows, problem.faces.get(int(c)), HOST if small else self.space)
-            found = _dense_lowest(part.formed(), k) if small else _sparse_lowest(part, wanted, generator, k)
+            fine = not small and 0 < wanted < _FINE * part.highest and n <= _FACTORISED and part.space is HOST
+            proven = None
+            if fine:  # with a small shift first: what is allowed for round-off comes on top of it
+                formed = part.formed()
+                proven = _proven(formed, 0.1 * wanted) or _proven(formed, wanted)
+            if proven is not None:
+                found = Lowest(-proven, -proven, 1.0, np.zeros((n, 0)))
+            else:
+                found = _dense_lowest(part.formed(), k) if small else _sparse_lowest(part, wanted, generator, k)
             bound, value = min(bound, found.bound), min(value, found.value)
             confidence = min(confidence, found.confidence)
             local[rows] = max(-found.bound, 0.0) if found.local is None else found.local
@@ -161,6 +172,18 @@ def _dense_lowest(Z: Array, k: int) -> Lowest:
     values, vectors = linalg.eigh(Z, subset_by_index=[0, last], check_finite=False)
     noise = 4 * n * _EPS * float(np.linalg.norm(Z, np.inf))
     return Lowest(float(values[0]) - noise, float(values[0]), 1.0, vectors[:, values < 0])
+
+
+def _proven(Z: Array, shift: float) -> float | None:
+    """Return a δ, a little more than ``shift``, with Z + δI ⪰ 0, by Cholesky's factorisation; None where it fails.
+
+    If the factorisation of Z + δI − c·I succeeds in floating point, with c = γ/(1 − γ)·tr(Z + δI), γ = (n + 1)·½eps and
+    a little for the diagonal, then Z + δI is positive definite (Rump, 2006).
+    """
+    n = len(Z)
+    slack = 0.55 * (n + 4) * _EPS * (float(np.abs(Z.diagonal()).sum()) + n * shift)
+    failed = lapack.dpotrf(Z + shift * np.eye(n), lower=1, overwrite_a=1)[1]
+    return None if failed else shift + slack
 
 
 def _sparse_lowest(Z: Part, wanted: float, generator: np.random.Generator, k: int) -> Lowest:

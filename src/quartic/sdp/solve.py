@@ -236,11 +236,13 @@ def _contradictory(problem: SDP) -> bool:
     sizes = np.sqrt(np.asarray(problem.S.power(2).sum(axis=1)).ravel())
     scale = sparse.diags_array(1 / np.where(sizes > 0, sizes, 1.0))
     S, b = sparse.csr_array(scale @ problem.S), scale @ problem.b
-    r = b
+    r, size = b, float(np.linalg.norm(b))
     for _ in range(2):  # the second time for the digits that the first one loses
-        r = r - S @ lsqr(S, r, atol=1e-15, btol=1e-12, conlim=0, iter_lim=1000)[0]
+        r = r - S @ lsqr(S, r, atol=1e-15, btol=1e-12, conlim=0, iter_lim=300)[0]
+        if np.linalg.norm(r) <= 1e-9 * size:
+            return False
     # by the inequality of Cauchy and Schwarz no Y less than a million times as large as b satisfies them
-    return bool(1e6 * np.linalg.norm(S.T @ r) * np.linalg.norm(b) < r @ r)
+    return bool(1e6 * np.linalg.norm(S.T @ r) * size < r @ r)
 
 
 def _no_solution(problem: SDP, seconds: float) -> SDPResult:

@@ -85,9 +85,7 @@ class Spheres:
         self.group, self.factor, self.c, self.b = map(put, (group, factor, c, problem.b[self.rest] / self.norms))
         self.squares = put(np.asarray(S.power(2).sum(axis=0)).ravel()[:P])  # of 𝒜's entries, by pairs
         members = np.bincount(group, minlength=self.n_spheres + 1)
-        shared = np.r_[members[:-1] > 1, False]
-        self.members, self.shared, self.some_shared = put(np.maximum(members, 1.0)), put(shared), bool(shared.any())
-        self.some_free = bool((group == self.n_spheres).any())
+        self.some_shared, self.some_free = bool((members[:-1] > 1).any()), bool(members[-1])
         self.eps = float(np.finfo(dtype).eps)
         B = sparse.csr_array(sparse.diags_array(length) @ problem.B)
         self.S, self.St, self.B, self.Bt = (
