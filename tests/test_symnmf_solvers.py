@@ -393,7 +393,7 @@ def test_the_backup_rule_ends_what_full_exchanges_do_not(monkeypatch):
 
 
 def test_pivoting_without_end_gives_way_to_descent(monkeypatch):
-    monkeypatch.setattr(nnls, "_pivot", lambda G, C, passive, X: np.arange(len(X)))
+    monkeypatch.setattr(nnls, "_pivot", lambda G, C, guess, X: np.arange(len(X)))
     rng = np.random.default_rng(8)
     A, B = rng.random((12, 4)), rng.standard_normal((10, 12))
     X = nnls.solve_nnls(A.T @ A, B @ A, rng.random((10, 4)))

@@ -17,6 +17,8 @@ _PATIENCE = 3
 _ROUND_OFF = 1e-12
 # A pivot this small beside its diagonal entry marks a column that depends on those before it.
 _DEPENDENT = 1e-13
+# Sweeps of coordinate descent for a first passive set: less work than a factorisation, and they save some.
+_FIRST_SWEEPS = 3
 # Sweeps of coordinate descent for a row on which pivoting does not end (G singular to working precision).
 _LAST_SWEEPS = 100
 
@@ -24,15 +26,15 @@ _LAST_SWEEPS = 100
 def solve_nnls(G: Array, C: Array, start: Array) -> Array:
     """Return, row by row, argmin over x ≥ 0 of ½xᵀGx − cᵀx: least squares in normal form, G = AᵀA and c = Aᵀb.
 
-    C has a right-hand side a row; the positive entries of ``start`` are the first passive set. A passive set P gives
-    x_P = G_PP⁻¹ c_P and the multipliers y = Gx − c off P. Entries with x < 0 or y < 0 change sides, all at once while
-    that lowers their number, the last one alone if it does not: with G positive definite this ends. Columns of A that
-    depend on others get x = 0. Should a singular G keep a row pivoting, coordinate descent from its start takes over,
-    so the call always returns, and never a worse row than the start's.
+    C has a right-hand side a row; the positive entries of ``start``, after a few sweeps of coordinate descent, are the
+    first passive set. A set P gives x_P = G_PP⁻¹ c_P and the multipliers y = Gx − c off P. Entries with x < 0 or y < 0
+    change sides, all at once while that lowers their number, the last one alone if it does not: with G positive
+    definite this ends. Columns of A that depend on others get x = 0. Should a singular G keep a row pivoting,
+    coordinate descent from its start takes over, so the call always returns, and never a worse row than the start's.
     """
     G, C = np.ascontiguousarray(G, dtype=np.float64), np.ascontiguousarray(C, dtype=np.float64)
     X = np.zeros(C.shape)
-    pending = _pivot(G, C, start > 0, X)
+    pending = _pivot(G, C, start.astype(np.float64), X)
     if len(pending):
         rest = start[pending].astype(np.float64)
         for _ in range(_LAST_SWEEPS):
@@ -42,8 +44,11 @@ def solve_nnls(G: Array, C: Array, start: Array) -> Array:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _pivot(G: Any, C: Any, passive: Any, X: Any) -> Any:
+def _pivot(G: Any, C: Any, guess: Any, X: Any) -> Any:
     """Set the rows of X; return those on which pivoting does not end."""
+    for _ in range(_FIRST_SWEEPS):
+        sweep_rows(guess, G, C)
+    passive = guess > 0
     n, r = C.shape
     L, x, y, inside = np.empty((r, r)), np.empty(r), np.empty(r), np.empty(r, np.int64)
     pending, left = np.empty(n, np.int64), 0
