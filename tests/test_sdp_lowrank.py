@@ -35,7 +35,7 @@ def mixed_programme(n=7, seed=0):
 
 def lagrangian(problem, seed=1):
     rng = np.random.default_rng(seed)
-    data = Spheres(problem, np.arange(problem.m))
+    data = Spheres(problem)
     return Lagrangian(data, rng.standard_normal(len(data.b)), 0.8), data, rng
 
 
@@ -132,7 +132,7 @@ def test_inequalities_on_the_diagonal_are_spheres_too():
     Q = rng.standard_normal((20, 20))
     problem = SDP(Q + Q.T, [[(i, i, 1.0)] for i in range(20)], np.ones(20), senses=["<="] * 20, maximize=True)
     low, interior = (solve_sdp(problem, method=method) for method in ("low-rank", "interior"))
-    assert len(Spheres(problem, np.arange(20)).rest) == 0
+    assert len(Spheres(problem).rest) == 0
     assert low.success
     assert low.primal == pytest.approx(interior.primal, rel=2e-6)
     assert low.X[1].min() >= 0
@@ -317,7 +317,7 @@ def test_preconditioner_inverts_what_each_row_meets_of_itself():
     A = [[(0, 0, 2.0)], [(1, 1, 1.0), (2, 2, 3.0)]]  # spheres
     A += [[(0, j, 1.0), (j, j, -0.5)] for j in range(3, 8)] + [[(3, 4, 1.0), (1, 2, 2.0)]]  # row 0 is in five of them
     problem = SDP(np.eye(n), A, np.ones(len(A)))
-    data = Spheres(problem, np.arange(problem.m))
+    data = Spheres(problem)
     assert len(data.rest) == 6
     X = data.retract(rng.standard_normal((n, r)))
     shift = rng.uniform(0.5, 2.0, n)
@@ -384,7 +384,7 @@ def test_products_of_constraints(kind):
     assert (len(block.dense) > 0) == (kind == "dense")
     X, W = (Q @ Q.T for Q in rng.standard_normal((2, n, n)))
     known = np.array([[np.vdot(P, X @ Q @ W) for Q in A] for P in A]) / np.outer(data.norms, data.norms)
-    assert np.allclose(np.triu(data.products([X], [W], np.zeros(0))), np.triu(known + known.T) / 2)
+    assert np.allclose(np.triu(data.products([X], [W])), np.triu(known + known.T) / 2)
 
 
 # -- large graphs -----------------------------------------------------------------------------------------------------

@@ -185,8 +185,7 @@ def test_defaults_follow_the_scale_of_the_data(solver):
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=repr)
-def test_a_run_from_a_checkpoint_ends_at_the_same_bits(solver, tmp_path, monkeypatch):
-    monkeypatch.setattr(coordinate_descent, "_REFRESH", 4)
+def test_a_run_from_a_checkpoint_ends_at_the_same_bits(solver, tmp_path):
     problem, X0 = _problem(MATRICES["sparse"]), _start(MATRICES["sparse"])
     whole = minimize(problem, X0, solver=solver, tol=0, max_iter=13)
     minimize(problem, X0, solver=solver, tol=0, max_iter=6, checkpoint=tmp_path / "run.npz")
@@ -214,10 +213,9 @@ def test_every_product_is_counted(solver):
 
 
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
-def test_a_sweep_counts_as_one_product_and_a_refresh_as_another(kind, monkeypatch):
-    monkeypatch.setattr(coordinate_descent, "_REFRESH", 4)
+def test_a_sweep_counts_as_one_product(kind):
     result = minimize(_problem(MATRICES[kind]), _start(MATRICES[kind]), solver="cd", tol=0, max_iter=10)
-    assert np.diff(result.history.n_products).tolist() == [1, 1, 1, 2, 1, 1, 1, 2, 1, 1]
+    assert np.diff(result.history.n_products).tolist() == [1] * 10
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=repr)
@@ -395,7 +393,7 @@ def test_the_backup_rule_ends_what_full_exchanges_do_not(monkeypatch):
 
 
 def test_pivoting_without_end_gives_way_to_descent(monkeypatch):
-    monkeypatch.setattr(nnls, "_pivot", lambda order, *rest: order)
+    monkeypatch.setattr(nnls, "_pivot", lambda G, C, guess, X: np.arange(len(X)))
     rng = np.random.default_rng(8)
     A, B = rng.random((12, 4)), rng.standard_normal((10, 12))
     X = nnls.solve_nnls(A.T @ A, B @ A, rng.random((10, 4)))

@@ -44,7 +44,7 @@ def test_every_part_of_the_lagrangian_is_numpys():
     X, D = rng.standard_normal((2, 7, 3))
     found = []
     for space in (HOST, CPU):
-        data = Spheres(problem, np.arange(4), space)
+        data = Spheres(problem, space)
         L = Lagrangian(data, space.adopt(np.array([0.3, -0.4])), 0.8)
         L.slots = None  # on a device rows are scaled by numbers
         point = L.at(data.retract(space.adopt(X)))

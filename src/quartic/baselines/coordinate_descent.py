@@ -29,17 +29,8 @@ from quartic.losses import FullLeastSquares
 from quartic.losses.factor.loss import LeastSquaresPoint
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 
-# Sweeps after which the carried product is made anew, lest its round-off grow.
-_REFRESH = 50
 # Rows of a dense M that are swept before the product is brought up to date.
 _BLOCK = 64
-
-
-@dataclass(frozen=True)
-class SweepState(State):
-    """The iterate, and how many sweeps its product has been carried."""
-
-    age: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,16 +52,14 @@ class CoordinateDescent(Solver):
 
     name = "cd"
     requires = Requirements(("on_host", "point_from", "entries"), ("only X ≥ 0",))
-    state = SweepState
 
-    def step(self, problem: Problem, state: State) -> SweepState:
+    def step(self, problem: Problem, state: State) -> State:
         loss, p = cast(FullLeastSquares, problem.loss), cast(LeastSquaresPoint, state.point)
         X, MX, S = (np.array(A, order="C") for A in (p.X, p.MX, p.gram))
         loss.count_products()
         if not _sweep(loss.matrix.M, X, MX, S):  # type: ignore[attr-defined]  # one that shows its entries has them
             raise NoProgress("no entry moves: each is at its best")
-        age = cast(SweepState, state).age + 1
-        return SweepState(loss.point_from(X, MX), age=age) if age < _REFRESH else SweepState(loss.at(X))
+        return State(loss.point_from(X, MX))  # whose round-off the loop looks at before it believes in convergence
 
 
 def _sweep(M: Any, X: Array, MX: Array, S: Array) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 
 from quartic.arrays import Array, gram, inner, norm, orthonormal, space_of, squared_norm
 from quartic.arrays.subspace import inverse_of_gram
+from quartic.baselines.nnls import solve_nnls
 from quartic.core.problem import Problem
 from quartic.core.units import Units, shifted
 from quartic.losses import FullLeastSquares
@@ -21,14 +22,13 @@ from quartic.solvers.base import COUNT, NONNEGATIVE, POSITIVE, Requirements, Sol
 _TOGETHER = 1e-8
 # The alternating methods have come to rest where a step is this much shorter than X and Y are apart.
 _AT_REST = 1e-3
-# ADMM: ρ, where none is given, beside the scale of M.
-_DEFAULT_RHO = 0.2
+# μ of the others and ρ of ADMM, where none is given, beside the scale of M.
+_DEFAULT_MU, _DEFAULT_RHO = 0.1, 0.2
 # It is doubled where ‖X − Y‖ has not come down by this factor for so many iterations.
 _NEARER, _PATIENCE = 0.9, 50
 # The approximation has done its work where stationarity on M itself is no longer down to this share after a step.
 _FALLS = 0.9
 _SEED = 1
-_S = TypeVar("_S", bound=Solver)
 
 
 def estimate_eigenvalue(p: LeastSquaresPoint) -> float:
@@ -40,13 +40,9 @@ def estimate_eigenvalue(p: LeastSquaresPoint) -> float:
     return quotient if quotient > 0 else p.loss.gradient_norm_at_zero
 
 
-def convert_weight(solver: _S, name: str, units: Units) -> _S:
-    """Return the solver with this setting, the weight of a square of X, in other units; None stays the default."""
-    weight = getattr(solver, name)
-    if weight is None:
-        return solver
-    there = shifted(float(weight), units.value - 2 * units.length)
-    return replace(solver, **{name: there})  # type: ignore[type-var]
+def _in_units(weight: float | None, units: Units) -> float | None:
+    """Return the weight of a square of X in other units; None stays the default."""
+    return None if weight is None else shifted(float(weight), units.value - 2 * units.length)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,27 +53,46 @@ class SplitState(State):
     mu: float
 
 
-class PenalisedSolver(Solver):
-    """Alternate between the factors of the paper's (P-NMF), ½‖M − XYᵀ‖² + μ‖X − Y‖² over X, Y ≥ 0.
+@dataclass(frozen=True)
+class SymHALS(Solver):
+    """Hierarchical alternating least squares on the penalised problem (Zhu, Li, Liu and Li 2018).
 
-    For one factor, the other fixed, this is a nonnegative least-squares problem for each row on its own, with the
-    matrix YᵀY + 2μI and the right-hand side MY + 2μY. Two products an iteration, MX and MY; MX also serves to judge X.
+    It lowers the paper's (P-NMF), ½‖M − XYᵀ‖² + μ‖X − Y‖² over X, Y ≥ 0. For one factor, the other fixed, this is a
+    nonnegative least-squares problem for each row on its own, with the matrix YᵀY + 2μI and the right-hand side
+    MY + 2μY. One column after the other, once each for Y and for X,
+    x_k ← max(0, (MY + 2μY − Σ_{l≠k} x_l (YᵀY)_lk)_k / ((YᵀY)_kk + 2μ)) for k = 1 … r, and the same for Y. The penalised
+    objective never rises. Two products an iteration, MX and MY; MX also serves to judge X, the symmetric answer, on
+    ½‖M − XXᵀ‖².
+
+    Parameters
+    ----------
+    mu : float, optional
+        μ ≥ 0. The default is 0.1 times ⟨MX₀, X₀⟩/‖X₀‖², which follows the scale of M, and is doubled where the
+        iteration comes to rest with X ≠ Y, as it does where M has strongly negative eigenvalues. With μ = 0 nothing
+        draws X and Y together, and the limit is as a rule not stationary for the symmetric problem; a large μ makes
+        short steps.
+
+    Examples
+    --------
+    >>> from quartic import SymNMF
+    >>> from quartic.datasets import karate
+    >>> SymNMF(2, solver="hals", random_state=0).fit(karate().adjacency).result_.success
+    True
     """
 
+    name = "hals"
     requires = Requirements(("point_from",), ("only X ≥ 0",))
     state = SplitState
     checks = checked(mu=NONNEGATIVE)
 
-    mu: float | None
-    #: μ, where none is given, beside the scale of M
-    default_mu: ClassVar[float] = 0.1
+    mu: float | None = None
 
-    def in_units(self, units: Units, problem: Problem) -> PenalisedSolver:
-        return convert_weight(self, "mu", units)
+    def in_units(self, units: Units, problem: Problem) -> SymHALS:
+        return replace(self, mu=_in_units(self.mu, units))
 
     def init(self, problem: Problem, X0: Array) -> SplitState:
         p = cast(LeastSquaresPoint, problem.loss.at(X0))
-        mu = self.default_mu * estimate_eigenvalue(p) if self.mu is None else float(self.mu)
+        mu = _DEFAULT_MU * estimate_eigenvalue(p) if self.mu is None else float(self.mu)
         return SplitState(point=p, Y=X0, mu=mu)
 
     def step(self, problem: Problem, state: State) -> SplitState:
@@ -109,40 +124,8 @@ class PenalisedSolver(Solver):
         diagonal += 2 * mu
         return self._minimize_rows(G, MY + 2 * mu * Y, X)
 
-    @abstractmethod
     def _minimize_rows(self, G: Array, C: Array, X: Array) -> Array:
         """Return an array X⁺ ≥ 0 whose rows have lower ½xᵀGx − cᵀx than those of X, which stays as it is."""
-
-
-@dataclass(frozen=True)
-class SymHALS(PenalisedSolver):
-    """Hierarchical alternating least squares on the penalised problem (Zhu, Li, Liu and Li 2018).
-
-    It lowers ½‖M − XYᵀ‖² + μ‖X − Y‖² over X, Y ≥ 0, one column after the other, once each for Y and for X:
-    x_k ← max(0, (MY + 2μY − Σ_{l≠k} x_l (YᵀY)_lk)_k / ((YᵀY)_kk + 2μ)) for k = 1 … r, and the same for Y. The penalised
-    objective never rises. X is the symmetric answer, judged on ½‖M − XXᵀ‖².
-
-    Parameters
-    ----------
-    mu : float, optional
-        μ ≥ 0. The default is 0.1 times ⟨MX₀, X₀⟩/‖X₀‖², which follows the scale of M, and is doubled where the
-        iteration comes to rest with X ≠ Y, as it does where M has strongly negative eigenvalues. With μ = 0 nothing
-        draws X and Y together, and the limit is as a rule not stationary for the symmetric problem; a large μ makes
-        short steps.
-
-    Examples
-    --------
-    >>> from quartic import SymNMF
-    >>> from quartic.datasets import karate
-    >>> SymNMF(2, solver="hals", random_state=0).fit(karate().adjacency).result_.success
-    True
-    """
-
-    name = "hals"
-
-    mu: float | None = None
-
-    def _minimize_rows(self, G: Array, C: Array, X: Array) -> Array:
         space = space_of(X)
         X = space.copy(X)
         space.sweep_rows(X, G, C)
@@ -150,7 +133,7 @@ class SymHALS(PenalisedSolver):
 
 
 @dataclass(frozen=True)
-class SymANLS(PenalisedSolver):
+class SymANLS(SymHALS):
     """Alternating nonnegative least squares on the penalised problem (Zhu, Li, Liu and Li 2018).
 
     It minimises ½‖M − XYᵀ‖² + μ‖X − Y‖² over Y ≥ 0, exactly, then over X ≥ 0. Each half is a nonnegative least-squares
@@ -172,11 +155,7 @@ class SymANLS(PenalisedSolver):
     name = "anls"
     requires = Requirements(("on_host", "point_from"), ("only X ≥ 0",))
 
-    mu: float | None = None
-
     def _minimize_rows(self, G: Array, C: Array, X: Array) -> Array:
-        from quartic.baselines.nnls import solve_nnls
-
         return solve_nnls(G, C, X)
 
 
@@ -276,7 +255,6 @@ class LAI(RandomisedHALS):
     name = "lai"
     checks = checked(mu=NONNEGATIVE, columns=COUNT, power=NONNEGATIVE, sweeps=COUNT)
 
-    mu: float | None = None
     columns: int = 2
     power: int = 2
     sweeps: int = 10
@@ -335,7 +313,6 @@ class LvSHALS(RandomisedHALS):
     requires = Requirements(("on_host", "point_from", "entries"), ("only X ≥ 0",))
     checks = checked(mu=NONNEGATIVE, share=POSITIVE, sweeps=COUNT)
 
-    mu: float | None = None
     share: float = 0.05
     sweeps: int = 10
 
@@ -416,7 +393,7 @@ class ADMM(Solver):
     rho: float | None = None
 
     def in_units(self, units: Units, problem: Problem) -> ADMM:
-        return convert_weight(self, "rho", units)
+        return replace(self, rho=_in_units(self.rho, units))
 
     def init(self, problem: Problem, X0: Array) -> ADMMState:
         p = cast(LeastSquaresPoint, problem.loss.at(X0))
@@ -424,8 +401,6 @@ class ADMM(Solver):
         return ADMMState(point=p, X=X0, dual=np.zeros_like(X0), rho=rho)
 
     def step(self, problem: Problem, state: State) -> ADMMState:
-        from quartic.baselines.nnls import solve_nnls
-
         state = cast(ADMMState, state)
         loss, p, rho = cast(FullLeastSquares, problem.loss), cast(LeastSquaresPoint, state.point), state.rho
         C = p.MX + rho * p.X + state.dual

@@ -78,20 +78,10 @@ class Certificate:
     def in_users_units(self, units: Units) -> Certificate:
         """Return the same, made in units of a run's own, in the user's; Z is of the size of Ψ over that of Y."""
 
-        def slope(size: float) -> float:
-            return shifted(size, 2 * units.length - units.value)
-
-        return replace(
-            self,
-            min_eigenvalue=slope(self.min_eigenvalue),
-            eigenvalue_bound=slope(self.eigenvalue_bound),
-            residual=slope(self.residual),
-            stationarity=slope(self.stationarity),
-            objective=units.objective(self.objective),
-            gap=units.objective(self.gap),
-            tolerance=units.objective(self.tolerance),
-            trace_radius=shifted(self.trace_radius, -2 * units.length),
-        )
+        slopes = ("min_eigenvalue", "eigenvalue_bound", "residual", "stationarity")
+        powers = dict.fromkeys(slopes, 2 * units.length - units.value) | {"trace_radius": -2 * units.length}
+        powers |= dict.fromkeys(("objective", "gap", "tolerance"), -units.value)
+        return replace(self, **{name: shifted(getattr(self, name), power) for name, power in powers.items()})
 
     def __bool__(self) -> bool:
         return self.holds

@@ -84,8 +84,8 @@ def grow_rank(
     At each rank the low-rank problem is minimised. `certify` then looks for an eigenvector v of Z = ∇F(XXᵀ) + ½ρI with
     a negative eigenvalue λ. If there is none, XXᵀ solves the convex problem. If there is one, it is appended as a new
     column, [X, tv], along which the objective falls: Ψ changes by λt² + O(t⁴). The next rank starts from there, with
-    the best t for a quadratic F and t² = −λ/L_F otherwise, which lowers Ψ by at least λ²/(2L_F). So Ψ falls from rank
-    to rank, and strict saddle points, at which a low-rank method may stop, are left.
+    the best t for a quadratic F and the best of a sequence otherwise. So Ψ falls from rank to rank, and strict saddle
+    points, at which a low-rank method may stop, are left.
 
     What is left of ZX at the end of a run hides small eigenvalues: where they are no larger than that, or the gap is
     due to it, the low-rank problem is solved further before the rank is raised.
@@ -217,22 +217,13 @@ def _escape(problem: Problem, X: Array, V: Array) -> Array:
     if loss.quadratic:
         t = loss.along(point, D).minimizer(math.inf, *penalty.on_line(wide, D))
         return wide + t * D
-    here, t = problem.objective(point), _first_step(problem, X, V)
-    best = lowest = math.inf
-    for _ in range(60):  # the first t will do where L_F is what it says; without an L_F the best of many is taken
+    here, t = problem.objective(point), float(np.linalg.norm(X)) / math.sqrt(X.shape[1]) or 1.0
+    best, lowest = t, here
+    for _ in range(60):  # from the length of a column on t, t/2, t/4, … to the best
         value = problem.objective(loss.at(wide + t * D))
-        if value < min(here, lowest):
+        if value < lowest:
             best, lowest = t, value
         elif lowest < here:
             break
         t /= 2
-    return wide + (best if math.isfinite(best) else t) * D
-
-
-def _first_step(problem: Problem, X: Array, V: Array) -> float:
-    """Return t with t² = −λ/L_F; where L_F is infinite, as long as a column of X."""
-    loss, ridge = problem.loss, problem.penalty.ridge or 0.0
-    if not math.isfinite(loss.smoothness):
-        return float(np.linalg.norm(X)) / math.sqrt(X.shape[1]) or 1.0
-    drop = -float(np.sum((loss.gradient_operator(loss.at(X))(V) + 0.5 * ridge * V) * V))
-    return math.sqrt(max(drop, 0.0) / (loss.smoothness * V.shape[1]))
+    return wide + best * D

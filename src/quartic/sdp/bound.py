@@ -20,12 +20,8 @@ from quartic.sdp.spheres import passes_in
 
 # Components up to this size are formed; their bounds hold for certain, up to round-off that is allowed for.
 _DENSE = 2500
-# Those up to this size also where a rough answer will do.
-_QUICK = 300
 # Up to this size a factorisation is tried where polynomials would take long, for so small a part of the largest.
-_FACTORISED, _FINE = 6000, 1e-6
-# Up to this size all eigenvalues are computed.
-_EIGENVALUES = 900
+_FACTORISED, _FINE = 6000, 3e-8
 # Steps that Chebyshev's polynomials may take.
 _MOST_STEPS = 100_000
 # Attempts at a combination of the constraints that is positive definite.
@@ -64,8 +60,7 @@ class Slack:
     def lowest(self, wanted: float, generator: np.random.Generator, k: int = 1) -> Lowest:
         """Return the lowest eigenvalues, known well enough to tell whether the lowest is above −``wanted``.
 
-        On the face of the positive semidefinite matrices that the constraints confine Y to. An infinite ``wanted`` asks
-        for a quick answer, to a thousandth of the largest eigenvalue.
+        On the face of the positive semidefinite matrices that the constraints confine Y to.
         """
         problem = self.problem
         diagonal = self.sparse.diagonal()
@@ -80,11 +75,11 @@ class Slack:
         for c in np.flatnonzero(sizes > 1):
             rows = problem.rows_of_components[c]
             n = len(rows)
-            small = n <= (_DENSE if wanted < math.inf else _QUICK)
-            part = Part(self, rows, problem.face(int(c)), HOST if small else self.space)
-            fine = 0 < wanted < _FINE * part.highest and n <= _FACTORISED and part.space is HOST
+            small = n <= _DENSE
+            part = Part(self, rows, problem.faces.get(int(c)), HOST if small else self.space)
+            fine = not small and 0 < wanted < _FINE * part.highest and n <= _FACTORISED and part.space is HOST
             proven = None
-            if fine and n > _EIGENVALUES:  # with a small shift first: what is allowed for round-off comes on top of it
+            if fine:  # with a small shift first: what is allowed for round-off comes on top of it
                 formed = part.formed()
                 proven = _proven(formed, 0.1 * wanted) or _proven(formed, wanted)
             if proven is not None:
@@ -176,26 +171,19 @@ def _dense_lowest(Z: Array, k: int) -> Lowest:
     last = min(k, n) - 1
     values, vectors = linalg.eigh(Z, subset_by_index=[0, last], check_finite=False)
     noise = 4 * n * _EPS * float(np.linalg.norm(Z, np.inf))
-    bound = float(values[0]) - noise
-    if bound < 0 <= float(values[0]):  # perhaps round-off is all there is to it
-        proven = _proven(Z, 0.0)
-        bound = 0.0 if proven == 0.0 else bound
-    return Lowest(bound, float(values[0]), 1.0, vectors[:, values < 0])
+    return Lowest(float(values[0]) - noise, float(values[0]), 1.0, vectors[:, values < 0])
 
 
 def _proven(Z: Array, shift: float) -> float | None:
-    """Return a δ ≥ 0, a little more than ``shift``, with Z + δI ⪰ 0, by Cholesky's factorisation; None where it fails.
+    """Return a δ, a little more than ``shift``, with Z + δI ⪰ 0, by Cholesky's factorisation; None where it fails.
 
     If the factorisation of Z + δI − c·I succeeds in floating point, with c = γ/(1 − γ)·tr(Z + δI), γ = (n + 1)·½eps and
-    a little for the diagonal, then Z + δI is positive definite (Rump, 2006). With a shift of 0 the answer is 0 or None.
+    a little for the diagonal, then Z + δI is positive definite (Rump, 2006).
     """
     n = len(Z)
-    trace = float(np.abs(Z.diagonal()).sum()) + n * shift
-    slack = 0.55 * (n + 4) * _EPS * trace
-    trial = Z + (shift if shift > 0 else -slack) * np.eye(n)
-    if lapack.dpotrf(trial, lower=1, overwrite_a=1)[1]:
-        return None
-    return shift + slack if shift > 0 else 0.0
+    slack = 0.55 * (n + 4) * _EPS * (float(np.abs(Z.diagonal()).sum()) + n * shift)
+    failed = lapack.dpotrf(Z + shift * np.eye(n), lower=1, overwrite_a=1)[1]
+    return None if failed else shift + slack
 
 
 def _sparse_lowest(Z: Part, wanted: float, generator: np.random.Generator, k: int) -> Lowest:
@@ -212,7 +200,6 @@ def _sparse_lowest(Z: Part, wanted: float, generator: np.random.Generator, k: in
             lambda D: space.to_host(Z.product(space.adopt(D))), Z.n, k, lambda value, bound, _: value < 0, generator
         )
         return Lowest(found.bound, float(found.values[0]), found.confidence, found.vectors[:, found.values < 0])
-    wanted = wanted if wanted < math.inf else 1e-3 * Z.highest
     bound, stage, tried = -math.inf, 1e-2 * Z.highest, 0
     while True:
         stage = max(stage, wanted)
@@ -350,10 +337,10 @@ class Bounds:
             best, reason = value + trace * lowest.bound, f"tr Y ≤ {trace:.6g}"
         if feasible is not None and math.isfinite(lowest.bound):
             other = self.slack(feasible).lowest(0.0, self.generator)
-            if other.bound > 0:
+            if other.bound > 0:  # the lowest eigenvalue is concave: that of the mixture is positive
                 share = min(-lowest.bound / (other.bound - lowest.bound) * (1 + 1e-6), 1.0)
                 mixed = (1 - share) * y + share * feasible
                 value = float(problem.b @ mixed) - len(y) * _EPS * float(np.abs(problem.b * mixed).sum())
-                if value > best and self.slack(mixed).lowest(0.0, self.generator).bound >= 0:
+                if value > best:
                     best, reason = value, "a combination of multipliers that is feasible"
         return Bound(best, lowest.confidence, reason, lowest, y)

@@ -64,14 +64,14 @@ class CvxpySolver(ConicSolver):  # type: ignore[misc]
         self, data: Any, warm_start: bool, verbose: bool, solver_opts: Any, solver_cache: Any = None
     ) -> dict[str, Any]:
         """Minimise cᵀx with Ax + s = b, s in the cones."""
-        cones = _Cones(data[self.DIMS])
         A, b, c = sparse.csr_array(data[settings.A]), np.asarray(data[settings.B]), np.asarray(data[settings.C])
+        cones = _Cones(data[self.DIMS])
         options = {key: value for key, value in solver_opts.items() if key != "use_quad_obj"}
         primal, dual = _AsPrimal(cones, A, b, c), _AsDual(cones, A, b, c)
         form: _AsPrimal | _AsDual = primal if primal.n_constraints <= dual.n_constraints else dual
         result = solve_sdp(form.problem(), verbose=verbose, **options)
         status = _STATUS.get(result.status, settings.SOLVER_ERROR)
-        if isinstance(form, _AsDual):
+        if form is dual:
             turned = {settings.INFEASIBLE: settings.UNBOUNDED, settings.UNBOUNDED: settings.INFEASIBLE}
             status = turned.get(status, status)
         x, z = form.solution(result)
@@ -88,69 +88,83 @@ class CvxpySolver(ConicSolver):  # type: ignore[misc]
 class _Cones:
     """CVXPY's cones as blocks of Y: equations, numbers ≥ 0, second-order cones, semidefinite ones in this order.
 
-    (t, z) is in the second-order cone if and only if t = tr Y, z_j = 2Y_0j for some Y ⪰ 0, and also if and only if the
-    arrow matrix with t on the diagonal and z in the first row is positive semidefinite: the matrices E, with
-    s = ⟨E, Y⟩, are the same.
+    A row, but for the equations, is s = ⟨E, Y⟩ with a matrix E of few entries; an entry of a semidefinite cone and its
+    mirror image are one row here. (t, z) is in the second-order cone if and only if t = tr Y, z_j = 2Y_0j for some
+    Y ⪰ 0, and also if and only if the arrow matrix with t on the diagonal and z in the first row is positive
+    semidefinite: the matrices E are the same.
     """
 
     def __init__(self, dims: Any) -> None:
-        self.zero, self.n_numbers = int(dims.zero), int(dims.nonneg)
-        self.sizes: list[int] = [-self.n_numbers] if self.n_numbers else []
-        parts: list[tuple[Any, ...]] = [
-            (np.arange(self.n_numbers), 0, np.arange(self.n_numbers), np.arange(self.n_numbers), 1.0)
-        ]
-        self.twin = [np.arange(self.n_numbers)]  # the row of the mirror image
-        start = self.n_numbers
-        for n in map(int, dims.soc):
-            block, arrow = len(self.sizes), np.arange(1, n)
-            parts.append((np.full(n, start), block, np.arange(n), np.arange(n), 1.0))
-            parts.append((start + arrow, block, np.zeros(n - 1, np.int64), arrow, 1.0))
-            self.twin.append(start + np.arange(n))
-            self.sizes.append(n)
-            start += n
-        for n in map(int, dims.psd):
-            column, row = np.divmod(np.arange(n * n), n)
-            values = np.where(row == column, 1.0, 0.5)
-            parts.append(
-                (start + np.arange(n * n), len(self.sizes), np.minimum(row, column), np.maximum(row, column), values)
-            )
-            self.twin.append(start + row * n + column)
-            self.sizes.append(n)
-            start += n * n
-        self.n_rows, self.mirror = start, np.concatenate(self.twin)
         if dims.exp or dims.p3d:
             raise ValueError("quartic.sdp has no exponential or power cones; use SCS or Clarabel for this problem")
-        columns = [np.concatenate([np.broadcast_to(part[k], part[0].shape) for part in parts]) for k in range(5)]
-        # for every row but the equations the entries of E, one after the other
-        self.of, self.block, self.row, self.column, self.value = columns
+        self.zero, numbers = int(dims.zero), np.arange(int(dims.nonneg))
+        self.sizes = [-len(numbers)] if len(numbers) else []
+        #: our row of each of CVXPY's
+        place, self.n_rows = [numbers], len(numbers)
+        parts: list[tuple[Any, ...]] = [(numbers, 0, numbers, numbers, 1.0)]
+        for n in map(int, dims.soc):
+            at = self.n_rows + np.arange(n)
+            zeros = np.zeros(n, np.int64)
+            parts.append((at[:1] + zeros, len(self.sizes), at - at[0], at - at[0], 1.0))
+            parts.append((at[1:], len(self.sizes), zeros[1:], at[1:] - at[0], 1.0))
+            self._add(n, at, place)
+        for n in map(int, dims.psd):
+            row, column = np.triu_indices(n)
+            square = np.zeros((n, n), np.int64)
+            square[row, column] = square[column, row] = at = self.n_rows + np.arange(len(row))
+            parts.append((at, len(self.sizes), row, column, np.where(row == column, 1.0, 0.5)))
+            self._add(n, square.ravel(), place)
+        self.place = np.concatenate(place)
+        self.count = np.bincount(self.place, minlength=self.n_rows)
+        #: the entries of all E, one after the other: row, block, i, j, value
+        self.entries = [np.concatenate([np.broadcast_to(part[k], part[0].shape) for part in parts]) for k in range(5)]
 
-    def programme(self, C: Any, A: Any, b: Array, extra: tuple[Any, Array]) -> SDP:
-        """Return the programme whose matrices are combinations of the E, by rows of C and A, with further numbers ≥ 0.
+    def _add(self, size: int, rows: Any, place: list[Any]) -> None:
+        self.sizes.append(size)
+        place.append(rows)
+        self.n_rows = int(rows.max()) + 1
 
-        ``extra`` has their columns in the constraints, and their costs.
+    def fold(self, A: Any) -> Any:
+        """Return the mean of CVXPY's rows that are one here; the equations are left out."""
+        rows = np.arange(len(self.place))
+        means = sparse.csr_array((1 / self.count[self.place], (self.place, rows)), shape=(self.n_rows, len(rows)))
+        return means @ A[self.zero :]
+
+    def programme(self, C: Array, A: Any, b: Array, loose: Any, costs: Array) -> SDP:
+        """Return the programme whose matrices are combinations of the E, by rows of C and A, with free numbers.
+
+        ``loose`` has their columns in the constraints; each is a difference of two numbers ≥ 0.
         """
-        more, costs = extra
-        stacked = sparse.csr_array(sparse.vstack([sparse.csr_array(C[None]), A]))
-        count = len(self.of)
-        basis = sparse.csr_array((np.ones(count), (self.of, np.arange(count))), shape=(self.n_rows, count))
-        entries = sparse.coo_array(stacked @ basis)
-        matrix, which = entries.coords
-        more = sparse.coo_array(sparse.vstack([sparse.csr_array(costs[None]), more]))
-        sizes = [*self.sizes, *([-more.shape[1]] if more.shape[1] else [])]
-        block = np.r_[self.block[which], np.full(more.nnz, len(self.sizes))].astype(np.int64)
-        row, column = np.r_[self.row[which], more.coords[1]], np.r_[self.column[which], more.coords[1]]
-        value = np.r_[entries.data * self.value[which], more.data]
-        return SDP.from_entries(sizes, b, np.r_[matrix, more.coords[0]], block, row, column, value, maximize=False)
+        row, block, i, j, value = self.entries
+        E = sparse.csr_array((value, (row, np.arange(len(row)))), shape=(self.n_rows, len(row)))
+        of, which = (found := sparse.coo_array(_stacked(C, A) @ E)).coords
+        free = sparse.coo_array(_stacked(np.r_[costs, -costs], sparse.hstack([loose, -loose])))
+        sizes = [*self.sizes, *([-free.shape[1]] if free.shape[1] else [])]
+        k, at = free.coords
+        return SDP.from_entries(
+            sizes, b, np.r_[of, k], np.r_[block[which], np.full(len(k), len(self.sizes))], np.r_[i[which], at],
+            np.r_[j[which], at], np.r_[found.data, free.data], maximize=False,
+        )  # fmt: skip
 
     def slacks(self, result: SDPResult) -> Array:
         """Return s = ⟨E, Y⟩ of every row."""
+        row, block, i, j, value = self.entries
         s = np.zeros(self.n_rows)
-        for block, X in enumerate(result.X[: len(self.sizes)]):
-            here = self.block == block
-            row, column = self.row[here], self.column[here]
-            value = X[row] if X.ndim == 1 else np.einsum("ij,ij->i", X[row], X[column])
-            np.add.at(s, self.of[here], self.value[here] * value * np.where(row == column, 1.0, 2.0))
+        for k, X in enumerate(result.X[: len(self.sizes)]):
+            here = block == k
+            a, b = i[here], j[here]
+            Y = X[a] if X.ndim == 1 else np.einsum("ij,ij->i", X[a], X[b])
+            np.add.at(s, row[here], value[here] * Y * np.where(a == b, 1.0, 2.0))
         return s
+
+
+def _stacked(first: Array, rest: Any) -> Any:
+    return sparse.csr_array(sparse.vstack([sparse.csr_array(first[None]), rest]))
+
+
+def _free(result: SDPResult, n: int) -> Array:
+    """Return the free numbers, of which there are n."""
+    return result.X[-1][:n] - result.X[-1][n:] if n else np.zeros(0)
 
 
 class _AsDual:
@@ -166,16 +180,14 @@ class _AsDual:
 
     def problem(self) -> SDP:
         """Return the programme."""
-        z = self.cones.zero
-        free = sparse.csr_array(self.A[:z].T)
-        extra = sparse.csr_array(sparse.hstack([free, -free])), np.r_[self.b[:z], -self.b[:z]]
-        return self.cones.programme(self.b[z:], sparse.csr_array(self.A[z:].T), -self.c, extra)
+        cones, z = self.cones, self.cones.zero
+        A = sparse.diags_array(cones.count.astype(float)) @ cones.fold(self.A)
+        return cones.programme(cones.count * cones.fold(self.b), A.T, -self.c, self.A[:z].T, self.b[:z])
 
     def solution(self, result: SDPResult) -> tuple[Array, Array]:
         """Return x and the multipliers of all rows."""
-        z = self.cones.zero
-        free = result.X[-1][:z] - result.X[-1][z:] if z else np.zeros(0)
-        return result.y, np.r_[free, self.cones.slacks(result)]
+        cones = self.cones
+        return result.y, np.r_[_free(result, cones.zero), cones.slacks(result)[cones.place]]
 
 
 class _AsPrimal:
@@ -183,13 +195,9 @@ class _AsPrimal:
 
     def __init__(self, cones: _Cones, A: Any, b: Array, c: Array) -> None:
         self.cones, self.c, z = cones, c, cones.zero
-        same = sparse.csr_array(A[z:])
-        # of an entry and its mirror image one row is enough, with the mean of both
-        self.kept = np.flatnonzero(np.arange(cones.n_rows) <= cones.mirror)
-        mean = 0.5 * (same[self.kept] + same[cones.mirror[self.kept]])
-        self.A = sparse.csr_array(sparse.vstack([A[:z], mean]))
+        self.A = sparse.csr_array(sparse.vstack([A[:z], cones.fold(A)]))
         self.A.eliminate_zeros()
-        self.b = np.r_[b[:z], 0.5 * (b[z:][self.kept] + b[z:][cones.mirror[self.kept]])]
+        self.b = np.r_[b[:z], cones.fold(b)]
         alone = z + np.flatnonzero(np.diff(self.A.indptr)[z:] == 1)
         self.variables, first = np.unique(self.A.indices[self.A.indptr[alone]], return_index=True)
         self.rows = alone[first]
@@ -205,34 +213,19 @@ class _AsPrimal:
         """Return the programme: x = (b − s)/a is put into all other rows and the objective."""
         z, n = self.cones.zero, self.cones.n_rows
         self.a = self.A[self.rows][:, self.variables].diagonal()
-        at = self.kept[self.rows - z]
-        pick = sparse.csr_array((np.ones(len(at)), (np.arange(len(at)), at)), shape=(len(at), n))
+        slack = sparse.csr_array(sparse.vstack([sparse.csr_array((z, n)), sparse.eye_array(n)]))  # s by all rows
         bound = sparse.csr_array(self.A[self.others][:, self.variables] @ sparse.diags_array(1 / self.a))
-        own = self.others >= z
-        plain = sparse.csr_array(
-            (np.ones(own.sum()), (np.flatnonzero(own), self.kept[self.others[own] - z])), shape=(len(self.others), n)
-        )
         right = self.b[self.others] - bound @ self.b[self.rows]
-        loose = sparse.csr_array(self.A[self.others][:, self.free])
-        costs = self.c[self.variables] / self.a
-        extra = sparse.csr_array(sparse.hstack([loose, -loose])), np.r_[self.c[self.free], -self.c[self.free]]
-        return self.cones.programme(-(pick.T @ costs), sparse.csr_array(plain - bound @ pick), right, extra)
+        costs = -(slack[self.rows].T @ (self.c[self.variables] / self.a))
+        A = slack[self.others] - bound @ slack[self.rows]
+        return self.cones.programme(costs, A, right, self.A[self.others][:, self.free], self.c[self.free])
 
     def solution(self, result: SDPResult) -> tuple[Array, Array]:
         """Return x and the multipliers of all rows."""
         z, cones = self.cones.zero, self.cones
-        s = cones.slacks(result)[self.kept]
-        x = np.zeros(len(self.c))
-        x[self.variables] = (self.b[self.rows] - s[self.rows - z]) / self.a
-        if len(self.free):
-            x[self.free] = result.X[-1][: len(self.free)] - result.X[-1][len(self.free) :]
-        multipliers = np.zeros(self.A.shape[0])
+        x, multipliers = np.zeros(len(self.c)), np.zeros(self.A.shape[0])
+        x[self.variables] = (self.b[self.rows] - cones.slacks(result)[self.rows - z]) / self.a
+        x[self.free] = _free(result, len(self.free))
         multipliers[self.others] = -result.y
-        left = self.c + self.A.T @ multipliers
-        multipliers[self.rows] = -left[self.variables] / self.a
-        full = np.zeros(z + cones.n_rows)
-        full[:z] = multipliers[:z]
-        share = np.where(self.kept == cones.mirror[self.kept], 1.0, 0.5)
-        full[z + self.kept] = share * multipliers[z:]
-        full[z + cones.mirror[self.kept]] = share * multipliers[z:]
-        return x, full
+        multipliers[self.rows] = -(self.c + self.A.T @ multipliers)[self.variables] / self.a
+        return x, np.r_[multipliers[:z], (multipliers[z:] / cones.count)[cones.place]]

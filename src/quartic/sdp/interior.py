@@ -15,7 +15,7 @@ from quartic.arrays import Array
 from quartic.arrays.subspace import lowest_eigenpairs
 from quartic.core.result import Status
 from quartic.sdp.passes import schur_entries
-from quartic.sdp.problem import SDP, dependent
+from quartic.sdp.problem import SDP, symmetric
 from quartic.sdp.run import Iterate
 
 # How many operations of BLAS take the time of one of `schur_entries`.
@@ -30,40 +30,29 @@ _EXACT = 1e-12
 _SMALL, _LANCZOS = 60, 20
 
 
-@dataclass
 class _Block:
-    """The rows of one component of Y, and its part of C and of the A_k, by entries on or above the diagonal."""
+    """The rows of one component of Y, and its part of C and of the A_k, by entries on or above the diagonal.
 
-    rows: Array
-    row: Array
-    column: Array
-    c: Array
-    S: Any  # (m, entries), csr; an entry off the diagonal counts twice
-    dense: Any  # constraints with so many entries here that they are multiplied out, the fullest first
-    others: Any  # the rest of those with entries here
-    entries: Any  # those of the others, as `schur_entries` takes them
-    basis: Array | None  # of the face that Y lies in: Y = VXVᵀ
+    Of S (m, entries) an entry off the diagonal counts twice. Constraints with so many entries here that they are
+    multiplied out are ``dense``, the fullest first; the others' are in ``entries``, as `schur_entries` takes them. On a
+    face Y = VXVᵀ with V the ``basis``.
+    """
 
-    @classmethod
-    def of(cls, problem: SDP, rows: Array, c: Array, S: Any, chosen: Array) -> _Block:
-        local = np.zeros(problem.n_rows, np.int64)
-        local[rows] = np.arange(len(rows))
-        row, column = local[problem.i[chosen]], local[problem.j[chosen]]
-        part = sparse.csr_array(S[:, chosen])
-        counts = np.diff(part.indptr)
+    def __init__(self, problem: SDP, rows: Array, c: Array, S: Any, chosen: Array) -> None:
+        self.rows, self.c, self.S, n = rows, c[chosen], sparse.csr_array(S[:, chosen]), len(rows)
+        self.row, self.column = np.searchsorted(rows, problem.i[chosen]), np.searchsorted(rows, problem.j[chosen])
+        counts = np.diff(self.S.indptr)
         order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
         after = np.cumsum(counts[order][::-1])[::-1]
-        n = len(rows)
         full = counts[order] * after * 8.0 > 4.0 * n * n * np.minimum(n, 2 * counts[order]) / _BLAS_ADVANTAGE
         n_dense = int(np.argmin(full)) if not full.all() else len(full)
-        others = np.sort(order[n_dense:])
-        few = sparse.csr_array(part[others])
+        self.dense, self.others = order[:n_dense], np.sort(order[n_dense:])
+        few = sparse.csr_array(self.S[self.others])
+        owner, start, p = np.repeat(self.others, np.diff(few.indptr)), few.indptr.astype(np.int64), few.indices
         # off the diagonal an entry counts twice, on it two of four terms are the same
-        owner = np.repeat(others, np.diff(few.indptr))
-        entries = others, few.indptr.astype(np.int64), owner, row[few.indices], column[few.indices], 0.5 * few.data
-        U = problem.face(int(problem.components[rows[0]]))
-        basis = None if U is None else linalg.qr(U)[0][:, U.shape[1] :]
-        return cls(rows, row, column, c[chosen], part, order[:n_dense], others, entries, basis)
+        self.entries = self.others, start, owner, self.row[p], self.column[p], 0.5 * few.data
+        U = problem.faces.get(int(problem.components[rows[0]]))
+        self.basis = None if U is None else linalg.qr(U)[0][:, U.shape[1] :]
 
     @property
     def n(self) -> int:
@@ -72,14 +61,8 @@ class _Block:
 
     def matrix(self, v: Array) -> Array:
         """Return the symmetric matrix M with ⟨M, X⟩ = Σ v_p Y_p."""
-        M = self._in_rows(v)
+        M = symmetric(len(self.rows), self.row, self.column, v)
         return M if self.basis is None else self.basis.T @ M @ self.basis
-
-    def _in_rows(self, v: Array) -> Array:
-        M = np.zeros((len(self.rows), len(self.rows)))
-        M[self.row, self.column] = np.where(self.row == self.column, v, 0.5 * v)
-        M[self.column, self.row] = M[self.row, self.column]
-        return M
 
     def whole(self, U: Array) -> Array:
         """Return VUVᵀ."""
@@ -87,7 +70,9 @@ class _Block:
 
     def measure(self, U: Array) -> Array:
         """Return all ⟨A_k, VUVᵀ⟩."""
-        U = self.whole(U)
+        return self._products(self.whole(U))
+
+    def _products(self, U: Array) -> Array:
         return self.S @ (0.5 * (U[self.row, self.column] + U[self.column, self.row]))
 
     def add_schur(self, M: Array, X: Array, W: Array) -> None:
@@ -95,15 +80,37 @@ class _Block:
         X, W = self.whole(X), self.whole(W)
         start, entries = self.S.indptr, self.S.indices
         for place, k in enumerate(self.dense):
-            v = np.zeros(len(self.row))
-            v[entries[start[k] : start[k + 1]]] = self.S.data[start[k] : start[k + 1]]
-            A = self._in_rows(v)
+            p = entries[start[k] : start[k + 1]]
+            A = symmetric(len(self.rows), self.row[p], self.column[p], self.S.data[start[k] : start[k + 1]])
             support = np.flatnonzero(A.any(axis=0))
             U = (X[:, support] @ A[np.ix_(support, support)]) @ W[support]
             later = np.r_[self.dense[place:], self.others]
-            found = (self.S @ (0.5 * (U[self.row, self.column] + U[self.column, self.row])))[later]
-            M[np.minimum(k, later), np.maximum(k, later)] += found
+            M[np.minimum(k, later), np.maximum(k, later)] += self._products(U)[later]
         schur_entries(self.entries, X, W, M)
+
+
+@dataclass
+class _Numbers:
+    """The components of one row, nonnegative numbers: what is a matrix for a `_Block` is a vector here."""
+
+    rows: Array
+    c: Array
+    S: Any
+
+    basis = None
+
+    @property
+    def n(self) -> int:
+        return len(self.rows)
+
+    def matrix(self, v: Array) -> Array:
+        return v
+
+    def measure(self, x: Array) -> Array:
+        return self.S @ x
+
+    def add_schur(self, M: Array, x: Array, w: Array) -> None:
+        M += (self.S @ sparse.diags_array(x * w) @ self.S.T).toarray()
 
 
 class _Scaled:
@@ -131,66 +138,60 @@ class _Scaled:
         columns = sparse.csc_array(S)
         owner = problem.components[problem.i]
         by_owner = np.split(np.argsort(owner, kind="stable"), np.cumsum(np.bincount(owner, minlength=1))[:-1])
-        self.blocks, singles = [], []
+        self.blocks: list[Any] = []
+        singles = []
         for rows, chosen in zip(problem.rows_of_components, by_owner, strict=False):
             if len(rows) > 1:
-                block = _Block.of(problem, rows, c, columns, np.sort(chosen))
+                block = _Block(problem, rows, c, columns, np.sort(chosen))
                 self.blocks += [block] if block.n else []  # where the constraints say Y = 0 there is nothing to find
             elif len(chosen):  # a row that nothing looks at is zero
                 singles.append((rows[0], chosen[0]))
-        self.lp_rows, at = np.array(singles, np.int64).reshape(-1, 2).T
-        self.lp_c, self.lp_S = c[at], sparse.csc_array(columns[:, at])
-        self.opposite = _opposites(self.lp_S, self.lp_c)
+        if singles:
+            alone, at = np.array(singles, np.int64).T
+            self.blocks.append(_Numbers(alone, c[at], sparse.csc_array(columns[:, at])))
         self.room: Any = None
         self.C = [block.matrix(block.c) for block in self.blocks]
-        self.size = sum(block.n for block in self.blocks) + len(self.lp_rows)
+        self.size = sum(block.n for block in self.blocks)
 
-    def measure(self, X: list[Any], x: Array) -> Array:
-        total = self.lp_S @ x
+    def measure(self, X: list[Any]) -> Array:
+        """Return 𝒜(X)."""
+        total = np.zeros(self.m)
         for block, part in zip(self.blocks, X, strict=True):
             total += block.measure(part)
         return total
 
-    def products(self, X: list[Any], W: list[Any], ratio: Array) -> Array:
+    def products(self, X: list[Any], W: list[Any]) -> Array:
         """Return the matrix of y ↦ 𝒜(X 𝒜*(y) W), on and above its diagonal."""
         if self.room is None:  # once: fresh memory takes longer than what is written there
             self.room = np.empty((self.m, self.m)), np.empty((self.m, self.m))
-        M = self.room[0]
+        M: Array = self.room[0]
         M.fill(0.0)
         for block, left, right in zip(self.blocks, X, W, strict=True):
             block.add_schur(M, left, right)
-        if len(ratio):
-            M += (self.lp_S @ sparse.diags_array(ratio) @ self.lp_S.T).toarray()
         return M
 
-    def slack(self, y: Array) -> tuple[list[Any], Array]:
-        """Return C − 𝒜*(y)."""
-        return [block.matrix(block.c - block.S.T @ y) for block in self.blocks], self.lp_c - self.lp_S.T @ y
 
+def independent(problem: SDP) -> Array:
+    """Return constraints to work with: on a face those that others say already are left out.
 
-def independent_on_faces(problem: SDP, active: Array) -> tuple[Array, bool]:
-    """Return constraints that all others follow from on the faces that Y lies in, and whether the others agree."""
+    By Cholesky's factorisation with pivots of the matrix of ⟨A_k, A_l⟩ there. One whose right-hand side does not follow
+    from those of the others stays: it will prove that there is no solution.
+    """
+    active = np.setdiff1d(np.arange(problem.m), problem.facing)
+    if not len(problem.facing) or not len(active):
+        return active
     data = _Scaled(problem, active)
-    ones: list[Any] = [np.eye(block.n) for block in data.blocks]
-    products = data.products(ones, ones, np.ones(len(data.lp_rows)))
-    products = np.triu(products) + np.triu(products, 1).T
+    ones: list[Any] = [_identity(block) for block in data.blocks]
+    products = data.products(ones, ones)
     scale = 1 / np.sqrt(np.maximum(products.diagonal(), 1e-24))
-
-    def apart(chosen: Any, others: Any, coefficients: Array) -> Array:
-        mixed = np.zeros((len(others), data.m))
-        mixed[:, chosen] = -(coefficients * scale[chosen][:, None]).T
-        mixed[np.arange(len(others)), others] = scale[others]
-        far = np.abs(mixed @ data.lp_S).max(axis=1, initial=0.0)
-        for block in data.blocks:
-            for k, row in enumerate(mixed @ block.S):
-                far[k] = max(far[k], float(np.abs(block.matrix(row)).max()))
-        return far
-
-    follow, agree = dependent(products * np.outer(scale, scale), data.b * scale, apart)
-    return np.delete(active, follow), agree
+    L, pivots, rank, _ = lapack.dpstrf(products.T * np.outer(scale, scale), tol=1e-13, lower=1)
+    chosen, others, b = pivots[:rank] - 1, pivots[rank:] - 1, data.b * scale
+    mix = linalg.solve_triangular(L[:rank, :rank], L[rank:, :rank].T, lower=True, trans=1)
+    room = np.abs(b).max() + np.abs(mix).T @ np.abs(b[chosen])
+    return np.delete(active, others[np.abs(b[others] - mix.T @ b[chosen]) <= 1e-8 * room])
 
 
-def interior(problem: SDP, active: Array, tol: float, start: dict[str, Array] | None = None) -> Iterator[Iterate]:
+def interior(problem: SDP, tol: float, start: dict[str, Array] | None = None) -> Iterator[Iterate]:
     r"""Follow the central path by Mehrotra's predictor and corrector in the direction of Helmberg, Kojima and Monteiro.
 
     With Z = C − 𝒜*(y) ⪰ 0 the dual slack, every iteration solves the linearised equations 𝒜(X) = b,
@@ -198,7 +199,7 @@ def interior(problem: SDP, active: Array, tol: float, start: dict[str, Array] | 
     feasible on the way. Where they run away, X or y divided by their objective prove that the programme is unbounded or
     infeasible.
     """
-    path = _Path(_Scaled(problem, active))
+    path = _Path(_Scaled(problem, independent(problem)))
     if start is not None:
         path.restore(start)
     best, least, furthest, waited, feasible = math.inf, np.full(3, math.inf), 1.0, 0, None
@@ -230,46 +231,39 @@ def interior(problem: SDP, active: Array, tol: float, start: dict[str, Array] | 
 
 
 class _Path:
-    """Where the method stands: X and Z by blocks, x and z of the nonnegative numbers, y."""
+    """Where the method stands: X and Z by blocks, y."""
 
     def __init__(self, data: _Scaled) -> None:
         self.data = data
-        size = [math.sqrt(block.n) for block in data.blocks]
-        wide = max([1.0, *size])
-        primal = 10 * wide * max([1.0, *(n * float(np.abs(data.b).max(initial=0)) for n in size)])
-        dual = 10 * wide
-        self.X: list[Any] = [primal * np.eye(block.n) for block in data.blocks]
-        self.Z: list[Any] = [dual * np.eye(block.n) for block in data.blocks]
-        self.x: Array = np.full(len(data.lp_rows), primal)
-        self.z: Array = np.full(len(data.lp_rows), dual)
-        self.y: Array = np.zeros(data.m)
+        size = [1.0 if isinstance(block, _Numbers) else math.sqrt(block.n) for block in data.blocks]
+        dual = 10 * max([1.0, *size])
+        primal = dual * max([1.0, *(n * float(np.abs(data.b).max(initial=0)) for n in size)])
+        self.X: list[Any] = [primal * _identity(block) for block in data.blocks]
+        self.Z: list[Any] = [dual * _identity(block) for block in data.blocks]
+        self.y: Array = np.zeros(data.m) if data.size else data.b  # where Y = 0 is all there is, b is the proof
 
     def state(self) -> dict[str, Array]:
         """Return all that a run needs to go on from here."""
-        blocks = {f"{name}{k}": M for name, Ms in (("X", self.X), ("Z", self.Z)) for k, M in enumerate(Ms)}
-        return {"x": self.x, "z": self.z, "y": self.y, **blocks}
+        return {"y": self.y, **{f"{name}{k}": M for name in "XZ" for k, M in enumerate(getattr(self, name))}}
 
     def restore(self, state: dict[str, Array]) -> None:
         """Go to where another run was."""
         here = self.state()
         if {name: M.shape for name, M in here.items()} != {name: np.shape(state.get(name, 0)) for name in here}:
             raise ValueError("the arrays are not those of this programme")
-        self.x, self.z, self.y = state["x"], state["z"], state["y"]
-        self.X = [state[f"X{k}"] for k in range(len(self.X))]
-        self.Z = [state[f"Z{k}"] for k in range(len(self.Z))]
+        self.X, self.Z = ([state[f"{name}{k}"] for k in range(len(self.X))] for name in "XZ")
+        self.y = state["y"]
 
     def measure(self) -> float:
         """Work out residuals and objectives; return the largest relative error."""
         data = self.data
-        self.primal = float(data.lp_c @ self.x) + sum(map(_inner, data.C, self.X))
+        self.primal = sum(map(_inner, data.C, self.X))
         self.dual = float(data.b @ self.y)
-        self.rp = data.b - data.measure(self.X, self.x)
-        free, free_lp = data.slack(self.y)
-        self.Rd = [S - Z for S, Z in zip(free, self.Z, strict=True)]
-        self.rd = free_lp - self.z
-        self.products = float(self.x @ self.z) + sum(map(_inner, self.X, self.Z))
+        self.rp = data.b - data.measure(self.X)
+        self.Rd = [block.matrix(block.c - block.S.T @ self.y) - Z for block, Z in zip(data.blocks, self.Z, strict=True)]
+        self.products = sum(map(_inner, self.X, self.Z))
         self.primal_error = float(np.linalg.norm(self.rp * data.norms)) * data.size_b / data.one_b
-        self.dual_error = math.sqrt(_inner(self.rd, self.rd) + sum(_inner(R, R) for R in self.Rd))
+        self.dual_error = math.sqrt(sum(_inner(R, R) for R in self.Rd))
         scale = min(1 / (data.size_b * data.size_c), 1.0) + abs(self.primal) + abs(self.dual)
         self.gap = max(abs(self.primal - self.dual), self.products) / scale
         error = max(self.primal_error, self.dual_error * data.size_c / data.one_c, self.gap)
@@ -278,11 +272,9 @@ class _Path:
     def verdict(self, proof: float = _PROOF) -> Status | None:
         """Tell a proof that there is no solution: y with 𝒜*(y) ⪯ 0 < bᵀy, or X ⪰ 0 with 𝒜(X) = 0 > ⟨C, X⟩."""
         data = self.data
-        if self.dual > 0:
-            far = sum(_inner(C - R, C - R) for C, R in zip(data.C, self.Rd, strict=True))
-            far += float(np.sum((data.lp_c - self.rd) ** 2))
-            if math.sqrt(far) < proof * self.dual:
-                return Status.INFEASIBLE
+        far = math.sqrt(sum(_inner(C - R, C - R) for C, R in zip(data.C, self.Rd, strict=True)))
+        if self.dual > 0 and far < proof * self.dual:
+            return Status.INFEASIBLE
         if self.primal < 0 and float(np.linalg.norm(data.b - self.rp)) < -proof * self.primal:
             return Status.UNBOUNDED
         return None
@@ -291,82 +283,66 @@ class _Path:
         """Make one step; return False where round-off does not let it be made."""
         data = self.data
         try:
-            factors = [linalg.cholesky(X, lower=True, check_finite=False) for X in self.X]
-            slack_factors = [linalg.cholesky(Z, lower=True, check_finite=False) for Z in self.Z]
+            factors, slack_factors = (list(map(_factor, part)) for part in (self.X, self.Z))
         except linalg.LinAlgError:
             return False
-        W = [_inverse(L) for L in slack_factors]
-        solve = _solver(data.products(self.X, W, self.x / self.z), data.room[1])
+        W = list(map(_inverse, slack_factors))
+        solve = _solver(data.products(self.X, W), data.room[1])
         if solve is None:
             return False
-        mu = self.products / data.size
-        base, inverse = data.b, data.measure(W, 1 / self.z)
+        mu, base, inverse = self.products / data.size, data.b, data.measure(W)
         exact = self.dual_error < _EXACT
         if not exact:
-            parts = [X @ R @ V for X, R, V in zip(self.X, self.Rd, W, strict=True)]
-            base = base + data.measure(parts, self.x * self.rd / self.z)
+            base = base + data.measure(list(map(_product, self.X, self.Rd, W)))
 
-        def direction(sigma: float, first: _Step | None, second: list[Any]) -> _Step:
+        def direction(sigma: float, second: list[Any] | None) -> _Step:
             right = base - sigma * mu * inverse
-            products = 0.0 if first is None else first.x * first.z
-            if first is not None:
-                right = right + data.measure(second, products / self.z)
-            dy = solve(right)
+            dy = solve(right if second is None else right + data.measure(second))
             dX, dZ = [], []
             for k, (block, X, V) in enumerate(zip(data.blocks, self.X, W, strict=True)):
                 change = block.matrix(-(block.S.T @ dy))
                 dZ.append(change if exact else self.Rd[k] + change)
-                U = sigma * mu * V - X - X @ dZ[k] @ V
-                U = U if first is None else U - second[k]
+                U = sigma * mu * V - X - _product(X, dZ[k], V)
+                U = U if second is None else U - second[k]
                 dX.append(0.5 * (U + U.T))
-            dz = (0.0 if exact else self.rd) - data.lp_S.T @ dy
-            dx = (sigma * mu - self.x * dz - products) / self.z - self.x
-            return _Step(dX, dx, dy, dZ, dz)
+            return _Step(dX, dy, dZ)
 
-        affine = direction(0.0, None, [])
+        affine = direction(0.0, None)
         a, b = self._lengths(affine, factors, slack_factors, 1.0)
-        left = float((self.x + a * affine.x) @ (self.z + b * affine.z))
+        left = 0.0
         for X, Z, dX, dZ in zip(self.X, self.Z, affine.X, affine.Z, strict=True):
             left += _inner(X, Z) + a * _inner(dX, Z) + b * _inner(X, dZ) + a * b * _inner(dX, dZ)
         share = max(left / self.products, 0.0)
         exponent = max(1.0, 3 * min(a, b) ** 2) if mu > 1e-6 else 1.0
         sigma = min(1.0, max(share**exponent, 1e-6))
-        second = [dX @ dZ @ V for dX, dZ, V in zip(affine.X, affine.Z, W, strict=True)]
-        step = direction(sigma, affine, second)
-        margin = 0.9 + 0.09 * min(a, b)
-        a, b = self._lengths(step, factors, slack_factors, margin)
+        step = direction(sigma, list(map(_product, affine.X, affine.Z, W)))
+        a, b = self._lengths(step, factors, slack_factors, 0.9 + 0.09 * min(a, b))
         if not max(a, b) > 1e-7 or not np.isfinite(step.y).all():
             return False
         self.X = [X + a * dX for X, dX in zip(self.X, step.X, strict=True)]
         self.Z = [Z + b * dZ for Z, dZ in zip(self.Z, step.Z, strict=True)]
-        self.x, self.z, self.y = self.x + a * step.x, self.z + b * step.z, self.y + b * step.y
-        both = data.opposite  # the two of them grow without end, unless what they have in common is taken away
-        self.x[both] -= 0.8 * np.minimum(self.x[both], self.x[both[::-1]])
-        self.z[both] = np.maximum(self.z[both], 0.5 * mu / np.maximum(self.x[both], 1.0))
+        self.y = self.y + b * step.y
         return True
 
     def _lengths(self, step: _Step, factors: list[Any], slack_factors: list[Any], margin: float) -> tuple[float, float]:
         """Return how far X and Z may go, at most 1, to keep 1 − ``margin`` of their distance to the boundary."""
-        a = _to_zero(self.x, step.x, margin)
-        b = _to_zero(self.z, step.z, margin)
+        a = b = 1.0
         for X, dX, L in zip(self.X, step.X, factors, strict=True):
-            a = min(a, _to_boundary(X, dX, L, margin))
+            a = min(a, _length(X, dX, L, margin))
         for Z, dZ, L in zip(self.Z, step.Z, slack_factors, strict=True):
-            b = min(b, _to_boundary(Z, dZ, L, margin))
+            b = min(b, _length(Z, dZ, L, margin))
         return a, b
 
     def iterate(self, problem: SDP, feasible: Array | None) -> Iterate:
         """Return this place in the user's units."""
-        data, X, x, state = self.data, self.X, self.x, self.state()
+        data, X, state = self.data, self.X, self.state()
         unit = data.size_b * data.size_c
 
         def factor() -> Array:
-            parts = [_root(part) for part in X]
-            width = max([1, *(part.shape[1] for part in parts)])
-            whole = np.zeros((problem.n_rows, width))
+            parts = list(map(_root, X))
+            whole = np.zeros((problem.n_rows, max([1, *(part.shape[1] for part in parts)])))
             for block, part in zip(data.blocks, parts, strict=True):
                 whole[block.rows, : part.shape[1]] = part if block.basis is None else block.basis @ part
-            whole[data.lp_rows, 0] = np.sqrt(x)
             return math.sqrt(data.size_b) * whole
 
         def multipliers(y: Array) -> Array:
@@ -380,35 +356,66 @@ class _Path:
         )  # fmt: skip
 
 
-def _opposites(S: Any, c: Array) -> Any:
-    """Return pairs (2, k) of numbers ≥ 0 whose difference is all that counts: a free number split in two."""
-    mark = S.T @ np.random.default_rng(0).standard_normal(S.shape[0]) + c
-    order = np.lexsort((mark, np.abs(mark)))
-    first, second = order[:-1], order[1:]
-    found = np.flatnonzero((mark[first] == -mark[second]) & (c[first] == -c[second]) & (mark[first] < 0))
-    found = found[np.r_[True, np.diff(found) > 1][: len(found)]]
-    pairs = np.array([first[found], second[found]])
-    apart = abs(S[:, pairs[0]] + S[:, pairs[1]]).sum(axis=0) if pairs.size else np.zeros(0)
-    return pairs[:, np.asarray(apart).ravel() == 0]
-
-
 @dataclass
 class _Step:
     X: list[Any]
-    x: Array
     y: Array
     Z: list[Any]
-    z: Array
 
 
 def _inner(A: Array, B: Array) -> float:
     return float(np.vdot(A, B))
 
 
+# of a block's matrices, or the vectors of numbers
+
+
+def _identity(block: _Block | _Numbers) -> Array:
+    return np.ones(block.n) if isinstance(block, _Numbers) else np.eye(block.n)
+
+
+def _product(A: Array, B: Array, C: Array) -> Array:
+    return A * B * C if A.ndim == 1 else A @ B @ C
+
+
+def _factor(X: Array) -> Array:
+    return X if X.ndim == 1 else linalg.cholesky(X, lower=True, check_finite=False)
+
+
 def _inverse(L: Array) -> Array:
     """Return (LLᵀ)⁻¹."""
+    if L.ndim == 1:
+        return 1 / L
     half, _ = lapack.dpotri(L, lower=1)
     return np.tril(half) + np.tril(half, -1).T
+
+
+def _length(X: Array, dX: Array, L: Array, margin: float) -> float:
+    """Return min(1, margin · the largest t with X + t dX ⪰ 0), by the lowest eigenvalue of L⁻¹ dX L⁻ᵀ."""
+    if X.ndim == 1:
+        return min(1.0, margin * float((-X[dX < 0] / dX[dX < 0]).min(initial=math.inf)))
+
+    def product(v: Array) -> Array:
+        v = linalg.solve_triangular(L, v, lower=True, trans=1, check_finite=False)
+        return linalg.solve_triangular(L, dX @ v, lower=True, check_finite=False)
+
+    found = lowest_eigenpairs(product, len(X), 1, lambda *_: False, np.random.default_rng(0), _LANCZOS, _SMALL)
+    lowest = float(found.values[0]) - found.residual
+    t = 1.0 if lowest >= 0 else min(1.0, -margin / lowest)
+    for _ in range(30):  # Lanczos' method may have stopped early
+        if lapack.dpotrf(X + t * dX, lower=1, overwrite_a=1)[1] == 0:
+            return t
+        t *= 0.8
+    return 0.0
+
+
+def _root(X: Array) -> Array:
+    """Return F with FFᵀ = X, without the columns that are nothing but round-off."""
+    if X.ndim == 1:
+        return np.sqrt(X)[:, None]
+    values, vectors = np.linalg.eigh(X)
+    kept = values > 1e-13 * max(float(values[-1]), 0.0)
+    return vectors[:, kept] * np.sqrt(values[kept])
 
 
 def _solver(M: Array, trial: Array) -> Any:
@@ -447,32 +454,3 @@ def _solver(M: Array, trial: Array) -> Any:
 
         return solve
     return None
-
-
-def _to_zero(x: Array, dx: Array, margin: float) -> float:
-    falling = dx < 0
-    return min(1.0, margin * float((-x[falling] / dx[falling]).min(initial=math.inf)))
-
-
-def _to_boundary(X: Array, dX: Array, L: Array, margin: float) -> float:
-    """Return min(1, margin · the largest t with X + t dX ⪰ 0), by the lowest eigenvalue of L⁻¹ dX L⁻ᵀ."""
-
-    def product(v: Array) -> Array:
-        v = linalg.solve_triangular(L, v, lower=True, trans=1, check_finite=False)
-        return linalg.solve_triangular(L, dX @ v, lower=True, check_finite=False)
-
-    found = lowest_eigenpairs(product, len(X), 1, lambda *_: False, np.random.default_rng(0), _LANCZOS, _SMALL)
-    lowest = float(found.values[0]) - found.residual
-    t = 1.0 if lowest >= 0 else min(1.0, -margin / lowest)
-    for _ in range(30):  # Lanczos' method may have stopped early
-        if lapack.dpotrf(X + t * dX, lower=1, overwrite_a=1)[1] == 0:
-            return t
-        t *= 0.8
-    return 0.0
-
-
-def _root(X: Array) -> Array:
-    """Return F with FFᵀ = X, without the columns that are nothing but round-off."""
-    values, vectors = np.linalg.eigh(X)
-    kept = values > 1e-13 * max(float(values[-1]), 0.0)
-    return vectors[:, kept] * np.sqrt(values[kept])

@@ -84,11 +84,7 @@ class Lagrangian:
             scales = scales + sums_by(data.i, squares * lengths[data.j], n)
             scales += sums_by(data.j[~same], (squares * lengths[data.i])[~same], n)
         floor = 1e-3 * float(abs(scales).mean())
-        scales = data.space.xp.clip(scales, floor if floor > 0 else 1.0, None)
-        if data.some_shared:  # one number for all rows of a sphere keeps directions along it
-            mean = sums_by(data.group, scales, data.n_spheres + 1) / data.members
-            scales = data.space.xp.where(data.shared[data.group], mean[data.group], scales)
-        return scales
+        return data.space.xp.clip(scales, floor if floor > 0 else 1.0, None)
 
     def newton_direction(self, point: _Point, radius: float, forcing: float) -> tuple[Any, float, bool]:
         """Return about the minimiser of the quadratic model within the radius (Steihaug's conjugate gradients).
@@ -267,11 +263,6 @@ class _Method:
         self.point = following
         return True
 
-    def leave_saddle(self) -> bool:
-        """Add columns along which Z is clearly negative: those that have become zero do not tell."""
-        found = self.bounds.slack(self.multipliers()).lowest(math.inf, self.generator, 8)
-        return self.escape(found.directions)
-
     def multipliers(self) -> Array:
         """Return y of all constraints, in the user's units."""
         data, point, here = self.data, self.point, self.data.space.to_host
@@ -385,12 +376,9 @@ def low_rank(
         bound = None
         if constrained and quiet:
             infeasible = run.infeasibility()
-            slow = infeasible > 0.25 * previous
-            if slow and run.leave_saddle():
-                yield run.iterate()
-                continue
             run.lagrangian.y = run.lagrangian.y - run.lagrangian.sigma * run.point.residual
-            if slow:  # once X is feasible, a lower penalty: what a negative direction gains, round-off would hide
+            if infeasible > 0.25 * previous:
+                # once X is feasible, a lower penalty: what a negative direction gains, round-off would hide
                 run.lagrangian.sigma *= 10 if infeasible > enough else 0.25
             hopeless = hopeless + 1 if infeasible > max(0.9 * previous, tol) else 0
             if hopeless > _HOPELESS or run.lagrangian.sigma > _STIFFEST * run.penalty:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import lapack, solve_triangular
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator
 
@@ -162,7 +161,6 @@ class SDP:
 
     def _assemble(self, found: _Entries, sizes: list[int], b: Array, maximize: bool, trace_bound: float | None) -> None:
         self.blocks, self.b, self.maximize = tuple(sizes), b, bool(maximize)
-        self._known_faces: dict[int, tuple[Array, list[int]]] | None = None
         self.trace_bound = None if trace_bound is None else float(trace_bound)
         self.offsets = _offsets(sizes)
         self.n_rows, self.m = int(self.offsets[-1]), len(b)
@@ -221,57 +219,32 @@ class SDP:
 
     @cached_property
     def facing(self) -> Array:
-        """Constraints ⟨A_k, Y⟩ = 0 with A_k positive semidefinite: they say no less than A_k Y = 0."""
-        return np.array(sorted({k for found in self._faces.values() for k in found[1]}), np.int64)
+        """Constraints ⟨A_k, Y⟩ = 0 on entries with A_k positive semidefinite: they say no less than A_k Y = 0."""
+        diagonal, single = self.i == self.j, np.bincount(self.components) == 1
+        found, S = [], self.S[:, : self.n_pairs]
+        of_entries = np.diff(S.indptr) == np.diff(self.S.indptr)
+        for k in np.flatnonzero((self.b == 0) & of_entries & (abs(S) @ diagonal > 0)):
+            p, a = S.indices[S.indptr[k] : S.indptr[k + 1]], S.data[S.indptr[k] : S.indptr[k + 1]]
+            rows, place = np.unique(np.r_[self.i[p], self.j[p]], return_inverse=True)
+            n, full = len(rows), len(rows) == np.count_nonzero(diagonal[p])  # else indefinite
+            if full and n <= _LARGEST_OPERATOR and not single[self.components[rows]].any():
+                values = np.linalg.eigvalsh(symmetric(n, place[: len(p)], place[len(p) :], a))
+                found += [k] if values[0] >= -1e-12 * values[-1] else []
+        return np.array(found, np.int64)
 
-    def face(self, component: int) -> Array | None:
-        """Return orthonormal columns U with UᵀY = 0 in this component for every feasible Y, None where there are none.
+    @cached_property
+    def faces(self) -> dict[int, Array]:
+        """Orthonormal columns U with UᵀY = 0 for every feasible Y, of the components that have such.
 
         The dual of such a programme has no solution, its multipliers go to infinity; on the face UᵀY = 0 it has.
         """
-        found = self._faces.get(component)
-        return None if found is None else found[0]
-
-    @cached_property
-    def _faces(self) -> dict[int, tuple[Array, list[int]]]:
-        """The face of each component that has one, and the constraints it comes from."""
-        if self._known_faces is not None:
-            return self._known_faces
-        P, T, S = self.n_pairs, self.B.shape[1], self.S
-        sizes = np.bincount(self.components)
-        found: dict[int, list[tuple[int, Array]]] = {}
-        telling = np.r_[self.i == self.j, np.ones(len(self.c) - P, bool)]  # a matrix with none of these is indefinite
-        for k in np.flatnonzero((self.b == 0) & (abs(S) @ telling > 0)):
-            places, values = S.indices[S.indptr[k] : S.indptr[k + 1]], S.data[S.indptr[k] : S.indptr[k + 1]]
-            entry, vector = places < P, (places >= P) & (places < P + T)
-            i, j, a = self.i[places[entry]], self.j[places[entry]], values[entry]
-            rows = np.unique(np.r_[i, j])
-            if not (entry | vector).all() or (values[vector] < 0).any() or (a[i == j] < 0).any():
-                continue
-            if not np.isin(rows, i[i == j]).all() or len(rows) > _LARGEST_OPERATOR:  # 0 on the diagonal: indefinite
-                continue
-            columns, definite = [], True
-            for owner in np.unique(self.components[rows]):
-                own = rows[self.components[rows] == owner]
-                here = self.components[i] == owner
-                M = np.zeros((len(own), len(own)))
-                M[np.searchsorted(own, i[here]), np.searchsorted(own, j[here])] = a[here] / 2
-                eigenvalues, eigenvectors = np.linalg.eigh(M + M.T)
-                definite &= bool(eigenvalues[0] >= -1e-12 * eigenvalues[-1]) and sizes[owner] > 1
-                columns += [(own, u) for u in eigenvectors.T[eigenvalues > 1e-10 * eigenvalues[-1]]]
-            for t in places[vector] - P:
-                part = slice(self.B.indptr[t], self.B.indptr[t + 1])
-                definite &= bool(sizes[self.components[self.B.indices[part]]].min(initial=2) > 1)
-                columns.append((self.B.indices[part], self.B.data[part]))
-            for own, u in columns if definite else []:
-                owner = int(self.components[own[0]])
-                column = np.zeros(self.n_rows)
-                column[own] = u / np.linalg.norm(u)
-                found.setdefault(owner, []).append((int(k), column[self.rows_of_components[owner]]))
-        faces = {}
-        for owner, parts in found.items():
-            U, lengths, _ = np.linalg.svd(np.column_stack([u for _, u in parts]), full_matrices=False)
-            faces[owner] = U[:, lengths > 1e-10], [k for k, _ in parts]
+        S = abs(self.S[self.facing]).max(axis=1).toarray().ravel() ** -1.0 @ self.S[self.facing]
+        owner, faces = self.components[self.i], {}
+        for component in np.unique(owner[np.flatnonzero(S[: self.n_pairs])]):
+            rows, here = self.rows_of_components[component], np.flatnonzero(owner == component)
+            i, j = np.searchsorted(rows, self.i[here]), np.searchsorted(rows, self.j[here])
+            values, vectors = np.linalg.eigh(symmetric(len(rows), i, j, S[here]))
+            faces[int(component)] = vectors[:, values > 1e-10 * values[-1]]
         return faces
 
     def explicit(self) -> SDP:
@@ -297,7 +270,6 @@ class SDP:
                 found.add(extra.indices[q], rows[a], rows[b], extra.data[q] * M[a, b])
         problem = SDP.__new__(SDP)
         problem._assemble(found, list(self.blocks), self.b, self.maximize, self.trace_bound)
-        problem._known_faces = self._faces  # found more cheaply here
         return problem
 
     def split(self, X: Array) -> list[Array]:
@@ -450,56 +422,8 @@ def _formed(operator: Any) -> Array:
     return (M + M.T) / 2
 
 
-# -- which constraints follow from others, and which contradict them ---------------------------------------------------
-
-# More constraints than this are not examined: a dense matrix of their products would be needed.
-_MOST = 8000
-_ROUND_OFF = 1e-11
-
-
-def independent_constraints(problem: SDP) -> tuple[Any, bool]:
-    """Return constraints that all others follow from, and whether the others agree with them."""
-    S = sparse.csr_array(problem.S)
-    left = np.ones(problem.m, bool)
-    pattern = sparse.csr_array((np.ones(S.nnz), S.indices, S.indptr), shape=S.shape)
-    while True:
-        counts = left @ pattern
-        own = (pattern @ (counts == 1)) > 0
-        if not (own & left).any():
-            break
-        left &= ~own
-    core = np.flatnonzero(left)
-    if not len(core) or len(core) > _MOST:
-        return np.arange(problem.m), True
-    rows = S[core]
-    norms = np.sqrt(np.asarray(rows.power(2).sum(axis=1)).ravel())
-    scale = np.where(norms > 0, norms, 1.0)
-    rows = sparse.csr_array(sparse.diags_array(1 / scale) @ rows)
-
-    def apart(chosen: Any, others: Any, coefficients: Array) -> Array:
-        return np.abs(rows[others].toarray() - (rows[chosen].T @ coefficients).T).max(axis=1, initial=0.0)
-
-    follow, agree = dependent((rows @ rows.T).toarray(), problem.b[core] / scale, apart)
-    return np.setdiff1d(np.arange(problem.m), core[follow]), agree
-
-
-def dependent(products: Array, b: Array, apart: Callable[[Any, Any, Array], Array]) -> tuple[Any, bool]:
-    """Return constraints that follow from the others, and whether their right-hand sides do.
-
-    By Cholesky's factorisation with pivots of the matrix of ⟨A_k, A_l⟩, whose diagonal is one (or zero). It knows what
-    is left of a row to the root of round-off only: ``apart(chosen, others, coefficients)`` tells how far the others
-    are from those combinations of the chosen.
-    """
-    L, pivots, rank, _ = lapack.dpstrf(products, tol=1e-13, lower=1)
-    chosen, others = pivots[:rank] - 1, pivots[rank:] - 1
-    if not len(others):
-        return others, True
-    coefficients = (
-        solve_triangular(L[:rank, :rank], L[rank:, :rank].T, lower=True, trans=1)
-        if rank
-        else np.zeros((0, len(others)))
-    )
-    follow = apart(chosen, others, coefficients) <= _ROUND_OFF * (1 + np.abs(coefficients).sum(axis=0))
-    off = np.abs(b[others] - coefficients.T @ b[chosen])
-    agree = off <= 1e-8 * (np.abs(b).max() + np.abs(coefficients).T @ np.abs(b[chosen]))
-    return others[follow], bool(agree[follow].all())
+def symmetric(n: int, i: Any, j: Any, v: Array) -> Array:
+    """Return the symmetric matrix M with ⟨M, Y⟩ = Σ v_p Y_ij of entries on one side of its diagonal."""
+    M: Array = np.zeros((n, n))
+    M[i, j] = v / 2
+    return M + M.T

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import lsqr
 
 from quartic.arrays import HOST, Array, RandomState, Space, check_number, random_generator, working_dtype
 from quartic.arrays.threads import one_blas_thread
@@ -17,10 +20,10 @@ from quartic.core.result import Status
 from quartic.core.stopping import End, check_limits
 from quartic.losses.devices import device_for
 from quartic.sdp.bound import Bounds, Slack
-from quartic.sdp.interior import independent_on_faces, interior
+from quartic.sdp.interior import interior
 from quartic.sdp.lowrank import low_rank
-from quartic.sdp.problem import SDP, independent_constraints
-from quartic.sdp.run import Iterate, SDPHistory, SDPProgress, SDPRun
+from quartic.sdp.problem import SDP
+from quartic.sdp.run import SDPHistory, SDPProgress, SDPRun
 from quartic.sdp.spheres import Spheres
 
 # What the interior-point method may take: about so many multiplications an iteration, some seconds.
@@ -188,58 +191,39 @@ def solve_sdp(
 
         space, method = DeviceSpace(place), "low-rank"
     with one_blas_thread():
-        started = solving_time()
-        generator = random_generator(random_state)
-        independent, agree = independent_constraints(problem)
-        chosen = _choose(problem, independent) if method == "auto" else method
-        bounds = Bounds(problem, generator, space)
-        if chosen == "interior":
-            whole = problem.explicit()
-            if agree and problem.B.shape[1] > 1:  # vectors may follow from each other too
-                independent, agree = independent_constraints(whole)
-            active = np.setdiff1d(independent, problem.facing)
-            if agree and len(problem.facing):
-                active, agree = independent_on_faces(whole, active)
-        if not agree:
-            return _contradiction(problem, solving_time() - started)
-        columns = None if rank == "auto" else int(rank)
+        started, generator = solving_time(), random_generator(random_state)
+        if _contradictory(problem):
+            return _no_solution(problem, solving_time() - started)
+        data = Spheres(problem, space, precision)
+        chosen = method
+        if method == "auto":
+            # by measurement: where every constraint is a sphere low rank is the faster, always; where not, its
+            # multipliers take some time to converge, and it is where matrices of n² or m² numbers are large
+            plain = not data.n_rest and not data.some_free
+            chosen = "low-rank" if plain or _work(problem) > _MOST_WORK else "interior"
 
-        def factored(start: dict[str, Array] | None) -> Iterator[Iterate]:
-            data = Spheres(problem, independent, space, precision)
-            return low_rank(data, tol, columns, bounds, generator, start)
+        def attempt(name: str, path: Any, most: int | None) -> SDPResult:
+            if name == "low-rank":
+                bounds = Bounds(problem, generator, space)
+                begin = partial(low_rank, data, tol, None if rank == "auto" else int(rank), bounds, generator)
+            else:
+                bounds = Bounds(problem.explicit(), generator)
+                begin = partial(interior, bounds.problem, tol)
+            run = SDPRun(callback, path, bounds.problem, name, tol, most, max_time, started)
+            return _judge(run, run.go(begin, verbose), bounds)
 
         if chosen == "interior" and method == "auto" and _worth_a_trial(problem):
             most = _TRIAL if max_iter is None else min(_TRIAL, max_iter)
-            trial = SDPRun(callback, None, problem, "low-rank", tol, most, max_time, started)
-            ended = trial.go(factored, verbose)
-            if ended.status in _ENDED or most == max_iter:
-                return _judge(trial, ended, bounds)
-            if ended.status is Status.CONVERGED:
-                found = _judge(trial, ended, bounds)
-                if found.success:
-                    return found
-        run = SDPRun(callback, checkpoint, problem, chosen, tol, max_iter, max_time, started)
-        begin = factored if chosen == "low-rank" else lambda start: interior(whole, active, tol, start)
-        return _judge(run, run.go(begin, verbose), bounds)
-
-
-def _choose(problem: SDP, active: Array) -> str:
-    """Return the faster method, by measurement.
-
-    Where every constraint is a sphere the low-rank method is, always; where not, its multipliers take some time to
-    converge, and it is the faster one where matrices of n² or m² numbers are large.
-    """
-    spheres = Spheres(problem, active)
-    if not len(spheres.rest) and not spheres.some_free:
-        return "low-rank"
-    return "interior" if _work(problem) <= _MOST_WORK else "low-rank"
+            found = attempt("low-rank", None, most)
+            if found.success or found.status in _ENDED or most == max_iter:
+                return found
+        return attempt(chosen, checkpoint, max_iter)
 
 
 def _worth_a_trial(problem: SDP) -> bool:
     """Tell whether the low-rank method, with some 30 products an iteration, would take a fraction of the time."""
-    rank = math.sqrt(2 * problem.m)
-    each = 100.0 * (problem.n_pairs + problem.S.nnz + problem.B.nnz) * rank
-    return _work(problem) > _WORTH_A_TRIAL and not problem.operators and _TRIAL * each < 25 * _work(problem)
+    each = 100.0 * (problem.n_pairs + problem.S.nnz + problem.B.nnz) * math.sqrt(2 * problem.m)
+    return not problem.operators and _work(problem) > max(_WORTH_A_TRIAL, _TRIAL * each / 25)
 
 
 def _work(problem: SDP) -> float:
@@ -247,12 +231,25 @@ def _work(problem: SDP) -> float:
     return problem.m**3 / 3 + 8.0 * sum(float(len(rows)) ** 3 for rows in problem.rows_of_components)
 
 
-def _contradiction(problem: SDP, seconds: float) -> SDPResult:
+def _contradictory(problem: SDP) -> bool:
+    """Tell whether some combination r of the constraints has ΣrA_k = 0 < rᵀb: the residual of 𝒜(Y) = b for any Y."""
+    sizes = np.sqrt(np.asarray(problem.S.power(2).sum(axis=1)).ravel())
+    scale = sparse.diags_array(1 / np.where(sizes > 0, sizes, 1.0))
+    S, b = sparse.csr_array(scale @ problem.S), scale @ problem.b
+    r, size = b, float(np.linalg.norm(b))
+    for _ in range(2):  # the second time for the digits that the first one loses
+        r = r - S @ lsqr(S, r, atol=1e-15, btol=1e-12, conlim=0, iter_lim=300)[0]
+        if np.linalg.norm(r) <= 1e-9 * size:
+            return False
+    # by the inequality of Cauchy and Schwarz no Y less than a million times as large as b satisfies them
+    return bool(1e6 * np.linalg.norm(S.T @ r) * size < r @ r)
+
+
+def _no_solution(problem: SDP, seconds: float) -> SDPResult:
     nothing = problem.split(np.zeros((problem.n_rows, 1)))
     errors = dict.fromkeys(_ERRORS, math.nan)
-    bad = problem.sign * math.inf
     return SDPResult(
-        nothing, math.nan, bad, math.inf, np.zeros(problem.m), errors, Status.INFEASIBLE,
+        nothing, math.nan, problem.sign * math.inf, math.inf, np.zeros(problem.m), errors, Status.INFEASIBLE,
         "infeasible: constraints contradict each other, some combination of the A_k is zero and that of the b_k is not",
         [0] * len(problem.blocks), seconds, SDPHistory(*np.empty((5, 0))), "presolve", 1.0,
         "no Y satisfies the constraints",
@@ -271,7 +268,8 @@ def _judge(run: SDPRun, ended: End, bounds: Bounds) -> SDPResult:
     assert last is not None
     X = last.factor()
     y, off_face = _settle_face(problem, last.y, tol)
-    u = Spheres(problem, np.zeros(0, np.int64)).measure(X)
+    data = Spheres(problem)
+    u = data.factor * data.measure(X / data.length[:, None])
     primal = float(problem.c @ u)
     bound = bounds.at(y, tol, 1 + abs(primal), last.feasible) if last.bound is None else last.bound
     errors = _dimacs(problem, u, y, bound.lowest.bound - off_face, bounds.one_c)
@@ -301,26 +299,18 @@ def _settle_face(problem: SDP, y: Array, tol: float) -> tuple[Array, float]:
     """
     if not len(problem.facing):
         return y, 0.0
-    y = y.copy()
-    y[problem.facing] = 0.0
-    ones = np.zeros(problem.m)
-    ones[problem.facing] = 1.0
-    Z, G = Slack(problem, problem.c - problem.S.T @ y), Slack(problem, problem.S.T @ ones)
-    beta = inside = 0.0
-    push = math.inf
-    for component, rows in enumerate(problem.rows_of_components):
-        U = problem.face(component)
-        if U is None:
-            continue
-        whole = np.zeros((problem.n_rows, U.shape[1]))
-        whole[rows] = U
-        ZU = Z.product(whole)
-        core = whole.T @ ZU
-        beta = max(beta, float(np.linalg.norm(ZU - whole @ core)))
-        inside = max(inside, float(np.linalg.norm(core, 2)))
-        push = min(push, float(np.linalg.eigvalsh(whole.T @ G.product(whole))[0]))
+    U = np.zeros((problem.n_rows, sum(basis.shape[1] for basis in problem.faces.values())))
+    at = 0
+    for component, basis in problem.faces.items():
+        U[problem.rows_of_components[component], at : at + basis.shape[1]] = basis
+        at += basis.shape[1]
+    y, ones = y.copy(), np.zeros(problem.m)
+    y[problem.facing], ones[problem.facing] = 0.0, 1.0
+    ZU = Slack(problem, problem.c - problem.S.T @ y).sparse @ U
+    core = U.T @ ZU
+    push = float(np.linalg.eigvalsh(U.T @ (Slack(problem, problem.S.T @ ones).sparse @ U))[0])
     lost = 0.3 * tol * (1 + float(np.abs(problem.c).max(initial=0)))
-    y[problem.facing] = -(beta**2 / lost + inside) / push
+    y[problem.facing] = -(float(np.linalg.norm(ZU - U @ core)) ** 2 / lost + float(np.linalg.norm(core, 2))) / push
     return y, lost
 
 

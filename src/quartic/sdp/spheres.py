@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from quartic.arrays import HOST, Array, Space
+from quartic.arrays import HOST, Space
 from quartic.compiled.flags import FLAGS, njit
 from quartic.sdp import passes
 from quartic.sdp.problem import SDP
@@ -32,7 +32,7 @@ class Spheres:
     ``rest``; 𝒜, b and C below are theirs, in the scaled coordinates.
     """
 
-    def __init__(self, problem: SDP, active: Array, space: Space = HOST, dtype: type[Any] = np.float64) -> None:
+    def __init__(self, problem: SDP, space: Space = HOST, dtype: type[Any] = np.float64) -> None:
         self.problem, self.space, self.dtype = problem, space, dtype
         P, S = problem.n_pairs, problem.S
         diagonal = np.zeros(len(problem.c), bool)
@@ -42,8 +42,7 @@ class Spheres:
         chosen: list[int] = []
         counts = np.diff(S.indptr)
         signs = sparse.csr_array(((S.data > 0) & diagonal[S.indices], S.indices, S.indptr), shape=S.shape, dtype=float)
-        fit = active[(np.asarray(signs.sum(axis=1)).ravel() == counts)[active] & (problem.b > 0)[active]]
-        fit = fit[counts[fit] > 0]
+        fit = np.flatnonzero((np.asarray(signs.sum(axis=1)).ravel() == counts) & (problem.b > 0) & (counts > 0))
         for k in fit[counts[fit] > 1]:
             places, values = S.indices[S.indptr[k] : S.indptr[k + 1]], S.data[S.indptr[k] : S.indptr[k + 1]]
             rows = problem.i[places]
@@ -61,10 +60,7 @@ class Spheres:
         self.n_spheres = len(self.on_sphere)
         group[group < 0] = self.n_spheres
         self.length = length
-        others = np.zeros(problem.m, bool)
-        others[active] = True
-        others[self.on_sphere] = False
-        self.rest = np.flatnonzero(others)
+        self.rest = np.delete(np.arange(problem.m), self.on_sphere)
         factor = np.ones(len(problem.c))
         factor[:P] = length[problem.i] * length[problem.j]
         c, S = problem.c * factor, sparse.csr_array(S[self.rest] @ sparse.diags_array(factor))
@@ -89,9 +85,7 @@ class Spheres:
         self.group, self.factor, self.c, self.b = map(put, (group, factor, c, problem.b[self.rest] / self.norms))
         self.squares = put(np.asarray(S.power(2).sum(axis=0)).ravel()[:P])  # of 𝒜's entries, by pairs
         members = np.bincount(group, minlength=self.n_spheres + 1)
-        shared = np.r_[members[:-1] > 1, False]
-        self.members, self.shared, self.some_shared = put(np.maximum(members, 1.0)), put(shared), bool(shared.any())
-        self.some_free = bool((group == self.n_spheres).any())
+        self.some_shared, self.some_free = bool((members[:-1] > 1).any()), bool(members[-1])
         self.eps = float(np.finfo(dtype).eps)
         B = sparse.csr_array(sparse.diags_array(length) @ problem.B)
         self.S, self.St, self.B, self.Bt = (
