@@ -174,31 +174,27 @@ class Smooth(Loss):
         bound = upper_bound_of_spectrum(self._at_zero(), self.n_points, float(np.finfo(np.float64).eps), _DENSE)
         return min(bound, self.gradient_norm_at_zero)
 
-    @constant
-    def _length(self) -> float:
-        return length_beside_zero(self)
-
-    def _length_beside_zero(self) -> float:
-        return self._length
-
     def _at_zero(self) -> Callable[[Array], Array]:
         return self.gradient_operator(self.at(np.zeros((self.n_points, 1))))
 
     # -- scale ------------------------------------------------------------------------------------------------------
 
     def exponents(self) -> tuple[int | None, int | None] | None:
-        """Return log₂ of √(‖∇F(0)‖/L_F), and of L_F."""
+        """Return log₂ of √(‖∇F(0)‖/L_F), and of L_F; None where ∇F(0) is zero, but for the V it was multiplied by."""
         slope = self.gradient_norm_at_zero
         length = math.sqrt(slope / self.smoothness) if slope > 0 else 0.0
-        return None if not 0 < length < math.inf else (exponent(length), exponent(self.smoothness))
+        none = 10 * np.finfo(np.float64).tiny ** 0.25
+        return (exponent(length), exponent(self.smoothness)) if none < length < math.inf else None
 
     def in_units(self, units: Units) -> Self:
         twin, slope, curvature = copy.copy(self), units.value - 2 * units.length, units.value - 4 * units.length
         twin._units = units
         twin._strong_convexity = shifted(float(self._strong_convexity), curvature)
         twin.infimum = shifted(float(self.infimum), units.value)
-        powers = {"smoothness": curvature, "_length": units.length}
-        twin._constants = {name: shifted(value, powers.get(name, slope)) for name, value in self._constants.items()}
+        twin._constants = {
+            name: shifted(value, curvature if name == "smoothness" else slope)
+            for name, value in self._constants.items()
+        }
         return twin
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------
@@ -337,30 +333,6 @@ def _number(value: Any) -> float:
         return float(np.asarray(value).reshape(()))
     except (TypeError, ValueError):
         raise TypeError(f"F, given to Smooth, must return one number, got {value!r}; is its return missing?") from None
-
-
-@np.errstate(all="ignore")
-def length_beside_zero(loss: Loss) -> float:
-    """Return a length that is not large beside the X the data ask for: 1, unless products near zero tell better.
-
-    With e = eps·length, ∇F(e²vvᵀ)v is ∇F(0)v where a much smaller e gives the same.
-    """
-    v = np.abs(np.cos(np.arange(loss.n_points, dtype=np.float64)))[:, None]
-    v /= norm(v)
-
-    def product(e: float) -> Array:
-        return loss.at(e * v).gradient / (2 * e)
-
-    length = 1.0
-    while length > 2.0**-500:
-        e = float(np.finfo(np.float64).eps) * length
-        far, near = product(e), product(2.0**-20 * e)
-        if not 0 < norm(near) < math.inf:
-            return 1.0  # ∇F(0) is zero, or there is none
-        if norm(far - near) <= 1e-6 * norm(near):
-            return length
-        length *= 2.0**-60
-    return 1.0
 
 
 @np.errstate(all="ignore")
