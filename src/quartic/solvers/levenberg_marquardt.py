@@ -14,8 +14,8 @@ from quartic.arrays import Array, astype, float_type, inner, norm, space_of, squ
 from quartic.core.problem import Problem
 from quartic.losses.base import Point
 from quartic.losses.pairs.loss import (
-    IN_CORES,
     LITTLE,
+    MOST_COLUMNS,
     PairSquares,
     QuarticPairs,
     SumOfSquares,
@@ -25,7 +25,7 @@ from quartic.losses.pairs.loss import (
     row_blocks_in,
 )
 from quartic.losses.steps import Line
-from quartic.penalties import Penalty, Zero
+from quartic.penalties import Penalty
 from quartic.solvers.base import Iterations, NoProgress, Requirements, Solver, State
 from quartic.solvers.conjugate_gradient import SHIFT, nothing
 from quartic.solvers.core import by_way_of_core
@@ -34,8 +34,6 @@ from quartic.solvers.core import by_way_of_core
 # many in all: the first where a core is solved with a column more than wanted (`quartic.solvers.core`), the second
 # where it is not. With two thirds of the second, one random start in four on a square ends in a local minimum.
 _CORE_FOR_EACH_COLUMN, _CORE_AT_LEAST = (8, 16), (24, 48)
-# So many steps in a core, at the most.
-_IN_A_CORE = 60
 # A rise of the objective within so many times the gradient's round-off times ‖X‖ says nothing; a larger one is answered
 # by more damping, up to this much.
 _VALUE_ROUND_OFF, _HEAVY = 16.0, 1e8
@@ -162,7 +160,7 @@ class LevenbergMarquardt(Solver):
     def init(self, problem: Problem, X0: Array) -> LMState:
         """Return the state at X0."""
         loss, wanted = cast(PairSquares, problem.loss), False
-        if loss.offers("core") and problem.penalty.ridge == 0:
+        if loss.offers("core") and problem.penalty.ridge == 0 and X0.shape[1] < MOST_COLUMNS:
             wanted = 0 < 2 * self._core_degree(loss, X0.shape[1]) <= loss.mean_degree()
         if wanted or self.linear_solver == "direct" or loss.is_local():
             return LMState(loss.at(X0), damping=self.damping, core_done=int(not wanted))
@@ -220,9 +218,9 @@ class LevenbergMarquardt(Solver):
             s.newton or s.turns >= 0 or not s.core_done or self.linear_solver == "direct" or problem.penalty.ridge
         )
         odd = odd or (s.slow_solves >= 2 and s.direct) or not loss.offers("descent")
-        p, run = s.point, None if odd else loss.descent(s.point.X, self.forcing, self.max_cg, s.damping)
-        if run is None:
+        if odd or not loss.is_small(s.point.X):
             return self.step(problem, s), ()
+        p, run = s.point, loss.descent(s.point.X, self.forcing, self.max_cg, s.damping)
         run.earlier, run.slow = float(s.before), s.slow_solves
         if len(s.blocks):
             run.take(float(p.value), p.gradient, s.blocks, float(s.mean))
@@ -230,7 +228,7 @@ class LevenbergMarquardt(Solver):
             run.look()
         looked, near = loss.n_products - counted, max(target, _NEAR_ROUND_OFF * p.rounding)
         most, goal = (most, near) if run.slope > near else (1, 0.0)
-        made, little, failed = run.go(most, goal, power=1.0, gain=0.25, far=True, slow=2.0 if s.direct else math.inf)
+        made, little, failed = run.go(most, goal, slow=2.0 if s.direct else math.inf)
         if not made:
             return self.step(problem, s), ()
         made[0] = *made[0][:3], made[0][3] + looked
@@ -297,35 +295,14 @@ class LevenbergMarquardt(Solver):
     def _by_way_of_core(self, loss: PairSquares, s: LMState) -> LMState | None:
         """Return where solving for part of the points, and placing the others, leads; None where no part will do."""
         X = s.point.X
-        found = by_way_of_core(loss, X, self._core_degree(loss, X.shape[1]), self.damping, self._descend)
+        degree = self._core_degree(loss, X.shape[1])
+        found = by_way_of_core(loss, X, degree, (self.forcing, self.max_cg, self.damping))
         if found is None:
             return None
         X, damping, left = astype(found[0], float_type(X)), *found[1:]
         if left <= _FITS:
             return LMState(loss.at(X), damping=damping)
         return self._prepared(loss, X, damping, 1)
-
-    def _descend(
-        self, loss: PairSquares, X: Array, damping: float, target: float, axes: int
-    ) -> tuple[Array, float, float]:
-        """Return X, damping and loss where slope or loss have fallen enough, or X hardly extends beyond the axes."""
-        wide, cg = astype(X, np.float64), self.linear_solver != "direct"
-        run = loss.descent(wide, self.forcing, self.max_cg, damping) if cg else None
-        if run is not None:
-            run.look()
-            run.go(_IN_A_CORE, target, power=IN_CORES, gain=-math.inf, far=False, axes=axes)
-            return run.X, run.damping, run.value
-        from quartic.losses.pairs.descent import is_flat
-
-        s, before = LMState(loss.at(X), damping=damping), math.inf
-        with suppress(NoProgress):
-            for _ in range(_IN_A_CORE):
-                enough = norm(s.point.gradient) <= target or not s.point.value <= (1 - LITTLE) * before
-                if enough or (axes and is_flat(s.point.X, 0, X.shape[1], axes)):
-                    break
-                before = s.point.value
-                s = self._move(loss, Zero(), s, IN_CORES)
-        return s.point.X, s.damping, float(s.point.value)
 
     def _with_points_replaced(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
         """Return the state with points that fit far worse than the others placed anew, where that lowers the loss."""
@@ -341,7 +318,7 @@ class LevenbergMarquardt(Solver):
         s = replace(s, point=point, blocks=blocks, mean=mean, before=math.inf, newton=0, steps=(), changes=())
         return s if s.turns < 0 else self._inverted(loss, s, 0.0)
 
-    def _move(self, loss: SumOfSquares, penalty: Penalty, s: LMState, power: float = 1.0) -> LMState:
+    def _move(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
         p, blocks, mean, ridge, later = s.point, s.blocks, s.mean, penalty.ridge or 0.0, loss.space.later
         if not len(blocks):
             p, blocks = loss.linearize(p.X)
@@ -355,7 +332,7 @@ class LevenbergMarquardt(Solver):
         if self.linear_solver == "direct" or (self.linear_solver == "auto" and slow >= 2 and factors > 0):
             D = direct(loss, p, G, ridge + damping)
         else:
-            tolerance = later(lambda g, before: residual(self.forcing, g, before, power), slope, s.before)
+            tolerance = later(lambda g, before: residual(self.forcing, g, before), slope, s.before)
 
             def product(V: Array, out: Array) -> None:
                 if s.newton:

@@ -67,16 +67,16 @@ class Descent:
         np.multiply(np.take(B, places, axis=1), there, out=self._L)
 
     def go(
-        self, most: int, goal: float, *, power: float, gain: float, far: bool, axes: int = 0, slow: float = math.inf
+        self, most: int, goal: float, axes: int = 0, slow: float = math.inf
     ) -> tuple[list[tuple[float, float, float, int]], bool, bool]:
         """Make up to so many steps; return value, slope, t and passes of each, if little is left, if one failed.
 
-        Little, where the last one lowered the loss by next to nothing, but by more than the share ``gain`` of what was
-        predicted. Where one more failed X is where that began, and gradient and blocks are not. Steps also end where
-        the slope is at the ``goal``, where X hardly extends beyond so many ``axes``, and where conjugate gradients have
-        been ``slow`` so often. Of two minima on a line the lower one counts if one may go ``far``, else the first.
+        Little, where the last one lowered the loss by next to nothing, though by much of what was predicted. Where one
+        more failed X is where that began, and gradient and blocks are not. Steps also end where the slope is at the
+        ``goal``, where X hardly extends beyond so many ``axes``, and where conjugate gradients have been ``slow`` so
+        often.
         """
-        made, rules = np.empty((most, 4)), (*self._limits, power, gain, far, axes, slow)
+        made, rules = np.empty((most, 4)), (*self._limits, axes, slow)
         now = self.value, self.slope, self.mean, self.damping, self.earlier, self.slow
         n_made, little, failed, passes, now = take_steps(self._here, rules, now, float(goal), made)
         self.value, self.slope, self.mean, self.damping, self.earlier, self.slow = now
@@ -111,7 +111,7 @@ def unpacking(rank: int, width: int) -> tuple[Any, Any]:
 @njit(**FLAGS)
 def take_steps(here: Any, rules: Any, now: Any, goal: float, made: Any) -> Any:
     """Do the work of `Descent.go`; return how many steps were made, how they ended, the passes, and what is now."""
-    forcing, max_cg, power, least_gain, far, axes, most_slow = rules
+    forcing, max_cg, axes, most_slow = rules
     value, slope, mean, damping, earlier, slow = now
     modes, kind, lanes, rank, at, _, W, V, D, _, Z, L, data = here
     n, width, none = np.int64(len(D)), np.int64(len(lanes)), np.int64(0)
@@ -121,10 +121,10 @@ def take_steps(here: Any, rules: Any, now: Any, goal: float, made: Any) -> Any:
             break
         shift = damping * mean
         invert(lanes, rank, L, shift)
-        tolerance = _residual(forcing, slope, earlier, power)
+        tolerance = _residual(forcing, slope, earlier)
         steps, reached, length = solve_rows(here, shift, tolerance, max_cg)
         c = pair_rows(modes[2], kind, lanes, None, none, V, width, False, none, n, *data)
-        t = minimize_quartic(c, _LINE_ROUND_OFF, np.inf, far)
+        t = minimize_quartic(c, _LINE_ROUND_OFF, np.inf, True)
         passes += steps + 2
         for i in range(n):  # for the case that the step fails
             store(Z, i, none, load(lanes, W, i, at))
@@ -140,7 +140,7 @@ def take_steps(here: Any, rules: Any, now: Any, goal: float, made: Any) -> Any:
         damping, earlier, slow = _next_damping(damping, gain), slope, 0 if reached else slow + 1
         made[count, 0], made[count, 1], made[count, 2], made[count, 3] = following, following_slope, t, steps + 2
         count += 1
-        little = gain > least_gain and following > (1 - LITTLE) * value
+        little = gain > 0.25 and following > (1 - LITTLE) * value
         value, slope, mean = following, following_slope, following_mean
     return count, little, failed, passes, (value, slope, mean, damping, earlier, slow)
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from quartic.arrays import Array, as_floats, eps, float_type, inner, namespace, norm, total
+from quartic.arrays import Array, as_floats, astype, eps, float_type, inner, namespace, norm, total
 from quartic.arrays.space import HostSpace, Space
 from quartic.core.units import Units, exponent, shifted
 from quartic.losses.base import Loss, Point, ProductCounter
@@ -20,8 +20,6 @@ from quartic.losses.steps import Line
 _LEAST, _MOST = 1e-13, 1e8
 # The equations are never solved to a smaller residual, relative to where they start.
 _LEAST_RESIDUAL = 1e-3
-#: In a core they are solved further: a step costs as much as several of conjugate gradients.
-IN_CORES = 1.5
 #: A step that lowers the loss by less than this share does next to nothing: residuals are there to stay.
 LITTLE = 1e-2
 #: A core's added column goes when the variance along it is this share of the variance along the last axis that stays.
@@ -56,9 +54,9 @@ def next_damping(damping: float, gain: float) -> float:
     return min(max(damping * factor, _LEAST), _MOST)
 
 
-def residual(forcing: float, slope: float, earlier: float, power: float = 1.0) -> float:
+def residual(forcing: float, slope: float, earlier: float) -> float:
     """Return how far to solve the equations: as far as the last step lowered the gradient, at first not so far."""
-    return forcing if math.isinf(earlier) else max(_LEAST_RESIDUAL, min(forcing, (slope / earlier) ** power))
+    return forcing if math.isinf(earlier) else max(_LEAST_RESIDUAL, min(forcing, slope / earlier))
 
 
 class SumOfSquares(Loss):
@@ -85,8 +83,10 @@ class SumOfSquares(Loss):
         """Write JᵀJ V into ``out``, with J at p: one pass."""
 
 
-# Up to so many pairs, and columns, one compiled call makes many passes, on one thread.
-_FEW_PAIRS, _FEW_COLUMNS = 60_000, 32
+# Up to so many pairs one compiled call makes many passes, on one thread.
+_FEW_PAIRS = 60_000
+#: It takes rows of up to so many columns, the longest vector.
+MOST_COLUMNS = 32
 
 
 def _of_pairs(name: str, words: str) -> Any:
@@ -263,8 +263,8 @@ class PairSquares(QuarticPairs):
         return self.pairs.gauss_newton_matrix(p.X)
 
     def offers(self, capability: str) -> bool:
-        """Tell whether the loss has a method; ``core`` only where the pairs are listed here."""
-        return super().offers(capability) and (capability != "core" or self.pairs.listed)
+        """Tell whether the loss has a method; ``core`` only where the pairs are listed here, and nothing is added."""
+        return super().offers(capability) and (capability != "core" or (self.pairs.listed and not self.ridge))
 
     # -- a part of the points, and the others' places ---------------------------------------------------------------
 
@@ -291,17 +291,12 @@ class PairSquares(QuarticPairs):
         return place(self.pairs, X, placed)
 
     def descent(self, X: Array, forcing: float, max_cg: int, damping: float) -> Any:
-        """Return damped steps from X with little in between them (`quartic.losses.pairs.descent.Descent`), or None.
-
-        None with many pairs, or where what a step takes over would be rounded.
-        """
-        if not self._is_small(X) or X.dtype != np.float64:
-            return None
+        """Return damped steps from X with next to nothing in between them (`quartic.losses.pairs.descent.Descent`)."""
         from quartic.losses.pairs.descent import Descent
 
-        return Descent(X, self.pairs, forcing, max_cg, damping, self.count_products)
+        return Descent(astype(X, np.float64), self.pairs, forcing, max_cg, damping, self.count_products)
 
-    def _is_small(self, X: Array) -> bool:
-        """Tell whether a compiled call is worth it that makes many passes on one thread."""
-        few = self.n_pairs <= _FEW_PAIRS and X.shape[1] <= _FEW_COLUMNS
+    def is_small(self, X: Array) -> bool:
+        """Tell whether passes take so little time that a `descent`, on one thread, is worth it; all in float64."""
+        few = self.n_pairs <= _FEW_PAIRS and X.shape[1] <= MOST_COLUMNS and X.dtype == np.float64
         return few and self.pairs.listed and not self.ridge
