@@ -17,7 +17,6 @@ from quartic.losses.pairs.loss import (
     LITTLE,
     MOST_COLUMNS,
     PairSquares,
-    QuarticPairs,
     SumOfSquares,
     diagonal_mean,
     next_damping,
@@ -48,7 +47,7 @@ _NEAR_ROUND_OFF = 1e3
 _REPLACED, _REPLACED_FIRST = 4, 1e-3
 # Quasi-Newton steps come first until the gradient has shrunk by this; where this share of the loss is left, or more,
 # they go on, since with noise Gauss–Newton is no quicker; so many of them at the most.
-_NEAR, _FITS, _QUASI = 1e-3, 1e-6, (40, 400)
+_NEAR, _FITS, _QUASI = 1e-3, 1e-6, 400
 # So many of them are remembered. Row blocks are made anew when X has come this share of its norm.
 _MEMORY, _STALE = (1, 8), 0.02
 
@@ -160,7 +159,7 @@ class LevenbergMarquardt(Solver):
     def init(self, problem: Problem, X0: Array) -> LMState:
         """Return the state at X0."""
         loss, wanted = cast(PairSquares, problem.loss), False
-        if loss.offers("core") and problem.penalty.ridge == 0 and X0.shape[1] < MOST_COLUMNS:
+        if loss.offers("core") and not (problem.penalty.ridge or loss.ridge) and X0.shape[1] < MOST_COLUMNS:
             wanted = 0 < 2 * self._core_degree(loss, X0.shape[1]) <= loss.mean_degree()
         if wanted or self.linear_solver == "direct" or loss.is_local():
             return LMState(loss.at(X0), damping=self.damping, core_done=int(not wanted))
@@ -193,7 +192,7 @@ class LevenbergMarquardt(Solver):
             near = slope <= _REPLACED_FIRST * 10.0**-s.replaced * s.first
             if s.replaced < _REPLACED and (near or (s.newton and s.turns < 0)):
                 s = self._with_points_replaced(loss, problem.penalty, s)
-            if 0 <= s.turns < _QUASI[s.newton] and (s.newton or slope > _NEAR * s.first):
+            if 0 <= s.turns < _QUASI and (s.newton or slope > _NEAR * s.first):
                 with suppress(NoProgress):
                     return self._turn(problem, s)
             if s.turns >= 0:
@@ -243,7 +242,7 @@ class LevenbergMarquardt(Solver):
 
     def _turn(self, problem: Problem, s: LMState) -> LMState:
         """Return the state after a quasi-Newton step: the whole of it, or the best on its line where that fails."""
-        p, penalty, loss, space = s.point, problem.penalty, cast(QuarticPairs, problem.loss), problem.loss.space
+        p, penalty, loss, space = s.point, problem.penalty, cast(PairSquares, problem.loss), problem.loss.space
         G, solve_blocks = penalty.smooth_gradient(p.X, p.gradient), row_blocks_in(space).solve_blocks
 
         def metric(q: Array, _: Any) -> Array:
@@ -369,7 +368,7 @@ class LevenbergMarquardt(Solver):
 
 def _exact_step(loss: SumOfSquares, penalty: Penalty, p: Point, D: Array) -> tuple[float, float]:
     """Return the t > 0 of least Ψ(p + tD), and the change of Ψ at t = 1."""
-    line = Line(p, cast(QuarticPairs, loss).quartic(p, D), lambda t: loss.at(p.X + t * D))
+    line = Line(p, cast(PairSquares, loss).quartic(p, D), lambda t: loss.at(p.X + t * D))
     linear, quadratic = penalty.on_line(p.X, D)
     t = line.minimizer(math.inf, linear, quadratic)
     if not t > 0:
@@ -428,17 +427,12 @@ def conjugate_gradients(
     return D, False
 
 
-def has_matrix(loss: SumOfSquares) -> bool:
-    """Tell whether JᵀJ is to be had as a sparse matrix of SciPy: not of complete distances, nor on a torch device."""
-    return loss.offers("gauss_newton_matrix") and loss.offers("on_host")
-
-
 def direct(loss: SumOfSquares, p: Point, G: Array, shift: float) -> Array:
     """Solve (JᵀJ + shift·I) D = −G by a sparse factorisation."""
     import scipy.sparse as sp
     from scipy.sparse.linalg import splu
 
-    if not has_matrix(loss):
+    if not loss.offers("gauss_newton_matrix"):
         raise TypeError(
             f'linear_solver="direct" needs JᵀJ as a sparse matrix, which {loss.name} has not here; use "cg"'
         )
@@ -459,15 +453,14 @@ def factorable(loss: SumOfSquares, p: Point) -> bool:
     The bound is the work of a factorisation within the envelope of Cuthill and McKee's order: no more than a good
     sparse one needs, by a factor that is small for local graphs.
     """
+    import scipy.sparse as sp
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-    if not has_matrix(loss) or p.X.size > _UNKNOWNS:
+    if not loss.offers("gauss_newton_matrix") or p.X.size > _UNKNOWNS:
         return False
-    A = cast(Any, loss).gauss_newton_matrix(p)
-    size = A.shape[0]
-    place = np.empty(size, np.int64)
-    place[reverse_cuthill_mckee(A.tocsr(), symmetric_mode=True)] = np.arange(size)
-    first = place.copy()
-    rows, columns = A.nonzero()
-    np.minimum.at(first, rows, place[columns])
-    return float(np.square((place - first).astype(np.float64)).sum()) <= _WORK
+    A = (cast(Any, loss).gauss_newton_matrix(p) + sp.eye_array(p.X.size)).tocsr()
+    order = reverse_cuthill_mckee(A, symmetric_mode=True)
+    A = A[order][:, order]
+    A.sort_indices()
+    reach = np.arange(len(order)) - A.indices[A.indptr[:-1]]
+    return float(np.square(reach.astype(np.float64)).sum()) <= _WORK

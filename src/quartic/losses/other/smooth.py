@@ -239,9 +239,7 @@ class UsersFunction:
             return self._differentiated(X)
         argument = X @ X.T if self.of_Y else X
         try:
-            value, found = (
-                self._both(argument) if self.gradient is True else (self.F(argument), self._gradient(argument))
-            )
+            value, found = self._pair(argument)
         except Exception as error:
             if not self.of_Y:
                 error.add_note(f'Smooth called F with X of shape {X.shape}; where F takes Y = XXᵀ, pass of="Y"')
@@ -281,7 +279,7 @@ class UsersFunction:
             Y = np.abs(np.random.default_rng(0).standard_normal(X.shape))
             for scale in _SCALES:  # X may be where f is all but constant
                 if ratio is None:
-                    ratio = self._rise(scale * Y, as_floats(self._gradient(scale * Y)), count)
+                    ratio = self._rise(scale * Y, as_floats(self._pair(scale * Y)[1]), count)
             if ratio is None:
                 return 1.0
             factor = 1.0 if abs(ratio - 1) < abs(ratio - 2) else 2.0
@@ -301,13 +299,16 @@ class UsersFunction:
         D, ratios = G * (length / size), []
         for t in (1e-3, 1e-4, 1e-5):
             count(2)
-            after, before = self._value(X + t * D), self._value(X - t * D)
+            after, before = (_number(self._pair(X + step * D)[0]) for step in (t, -t))
             expected = 2 * t * size * length
             if math.isfinite(after - before) and expected > 1e-9 * max(abs(after), abs(before)):
                 ratios.append((after - before) / expected)
         return min(ratios, key=lambda ratio: min(abs(ratio - 1), abs(ratio - 2)), default=None)
 
-    def _both(self, argument: Array) -> tuple[Any, Any]:
+    def _pair(self, argument: Array) -> tuple[Any, Any]:
+        """Return what the user's functions say of value and gradient."""
+        if callable(self.gradient):
+            return self.F(argument), self.gradient(argument)
         found = self.F(argument)
         if not isinstance(found, tuple | list) or len(found) != 2:
             raise TypeError(
@@ -315,15 +316,6 @@ class UsersFunction:
                 f"{type(found).__name__}"
             )
         return found[0], found[1]
-
-    def _value(self, X: Array) -> float:
-        return _number(self.F(X)[0] if self.gradient is True else self.F(X))
-
-    def _gradient(self, X: Array) -> Any:
-        if self.gradient is True:
-            return self.F(X)[1]
-        assert callable(self.gradient)
-        return self.gradient(X)
 
 
 def _number(value: Any) -> float:

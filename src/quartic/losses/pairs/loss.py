@@ -22,9 +22,6 @@ _LEAST, _MOST = 1e-13, 1e8
 _LEAST_RESIDUAL = 1e-3
 #: A step that lowers the loss by less than this share does next to nothing: residuals are there to stay.
 LITTLE = 1e-2
-#: A core's added column goes when the variance along it is this share of the variance along the last axis that stays.
-#: With three times as much a few more random starts end in local minima.
-FLAT = 0.03
 
 
 def row_blocks_in(space: Space) -> Any:
@@ -64,8 +61,8 @@ class SumOfSquares(Loss):
 
     Each pass over the data is counted, the products with JᵀJ like any other. Further methods a loss may have, and
     solvers ask for: ``quartic``, the quartic of f on a line without gradients, where F is quadratic;
-    ``gauss_newton_matrix``, JᵀJ as a sparse matrix; and those of `quartic.losses.pairs.loss.PairSquares` that solve a
-    problem by way of a part of its points.
+    ``gauss_newton_matrix``, JᵀJ as a sparse matrix; and those of `PairSquares` that solve a problem by way of a part of
+    its points.
     """
 
     infimum = 0.0
@@ -139,6 +136,16 @@ class PairLoss(SumOfSquares):
         """Write JᵀWJ V into ``out``: one pass, which reads neither targets nor anything stored a pair."""
         self._run(PRODUCT, p.X, V, out)
 
+    def gauss_newton_matrix(self, p: Point) -> Any:
+        """Return JᵀWJ as a sparse matrix: one pass."""
+        self.count_products()
+        return self.pairs.gauss_newton_matrix(p.X)
+
+    def offers(self, capability: str) -> bool:
+        """Tell whether the loss has a method; where the pairs are not listed here, some cannot work."""
+        unlisted = capability in ("core", "descent", "gauss_newton_matrix") and not self.pairs.listed
+        return super().offers(capability) and not unlisted
+
     # -- scale ------------------------------------------------------------------------------------------------------
 
     def exponents(self) -> tuple[int | None, int | None] | None:
@@ -204,8 +211,8 @@ class PairLoss(SumOfSquares):
         return f"{type(self).__name__} n={self.n_points} pairs={self.n_pairs} {self.pairs.checksum()}"
 
 
-class QuarticPairs(PairLoss):
-    """A sum of squares over pairs that is an exact quartic on lines: residuals q − b, q of degree two in X."""
+class PairSquares(PairLoss):
+    """f(X) = ½ Σ_p w_p (q_p(X) − b_p)² over pairs p = (i, j), q_p = ‖x_i − x_j‖² or ⟨x_i, x_j⟩: a quartic on lines."""
 
     quadratic = True
 
@@ -253,19 +260,6 @@ class QuarticPairs(PairLoss):
         here, wanted = exponent(X), self.pairs.exponent_of_points()
         return X if here is None or wanted is None else shifted(X, wanted - here)
 
-
-class PairSquares(QuarticPairs):
-    """f(X) = ½ Σ_p w_p (q_p(X) − b_p)² over a list of pairs p = (i, j), with q_p = ‖x_i − x_j‖² or ⟨x_i, x_j⟩."""
-
-    def gauss_newton_matrix(self, p: Point) -> Any:
-        """Return JᵀWJ as a sparse matrix: one pass."""
-        self.count_products()
-        return self.pairs.gauss_newton_matrix(p.X)
-
-    def offers(self, capability: str) -> bool:
-        """Tell whether the loss has a method; ``core`` only where the pairs are listed here, and nothing is added."""
-        return super().offers(capability) and (capability != "core" or (self.pairs.listed and not self.ridge))
-
     # -- a part of the points, and the others' places ---------------------------------------------------------------
 
     def core(self, degree: float, rank: int) -> tuple[Self, NDArray[np.bool_]] | None:
@@ -299,4 +293,4 @@ class PairSquares(QuarticPairs):
     def is_small(self, X: Array) -> bool:
         """Tell whether passes take so little time that a `descent`, on one thread, is worth it; all in float64."""
         few = self.n_pairs <= _FEW_PAIRS and X.shape[1] <= MOST_COLUMNS and X.dtype == np.float64
-        return few and self.pairs.listed and not self.ridge
+        return few and not self.ridge
