@@ -30,7 +30,7 @@ from quartic.losses import Distances, LeastSquares  # noqa: E402
 from quartic.losses.factor import torch as torch_factor  # noqa: E402
 from quartic.losses.factor.passes import Origin  # noqa: E402
 from quartic.losses.pairs import torch as passes  # noqa: E402
-from quartic.losses.pairs.pairs import HESSIAN, LINE, LINEARIZE, PRODUCT, QUARTIC, VALUE  # noqa: E402
+from quartic.losses.pairs.pairs import HESSIAN, LINE, LINEARIZE, PRODUCT, QUARTIC, REMAINDER, VALUE  # noqa: E402
 from quartic.penalties import Nonnegative  # noqa: E402
 
 rng = np.random.default_rng(0)
@@ -71,13 +71,13 @@ def pairs():
 
         def work(loss=loss, X=X, D=D):
             data, nothing = loss.pairs, torch.full_like(X, np.nan)
-            G, H, J = (nothing.clone() for _ in range(3))
+            G, G2, H, J = (nothing.clone() for _ in range(4))
             C = torch.full((len(X), 3, X.shape[1]), np.nan, dtype=X.dtype)
             B = torch.full((len(X), X.shape[1] * (X.shape[1] + 1) // 2), np.nan, dtype=torch.float64)
-            numbers = [*data.run(VALUE, X, None, G), *data.run(LINE, X, D, C)]
+            numbers = [*data.run(VALUE, X, None, G), *data.run(REMAINDER, X, D, G2), *data.run(LINE, X, D, C)]
             numbers += [*data.run(LINEARIZE, X, None, nothing, B), *data.run(QUARTIC, X, D)]
             assert data.run(HESSIAN, X, D, H) == data.run(PRODUCT, X, D, J) == ()
-            return [float(x) for x in numbers] + [G, C, H, B, J, nothing]
+            return [float(x) for x in numbers] + [G, G2, C, H, B, J, nothing]
 
         compare(work, 1e-10 if dtype == torch.float64 else 1e-3, f"pairs of rank {rank}")
 

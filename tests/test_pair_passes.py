@@ -59,6 +59,7 @@ def written_out(loss, X, D):
         "gradient": sums(w * q, J),
         "value after": 0.5 * np.sum(w * after**2),
         "gradient after": sums(w * after, J + JD),
+        "remainder": np.sum(w * (0.5 * (after**2 - q**2) - q * change)),
         "quartic": [
             np.sum(w * q * change), np.sum(w * (0.5 * change**2 + q * bend)), np.sum(w * change * bend),
             np.sum(0.5 * w * bend**2),
@@ -84,6 +85,7 @@ def computed(loss, X, D):
         "gradient": p.gradient,
         "value after": move.point.value,
         "gradient after": move.point.gradient,
+        "remainder": move.remainder,
         "quartic": loss.quartic(p, D),
         "hessian": loss.hessian_product(p, D),
         "product": H,
@@ -124,6 +126,31 @@ def test_float32_far_from_the_cache_is_as_good_as_its_points(monkeypatch):
     assert near.value == pytest.approx(far.value, rel=1e-14)  # values are in float64
     gap = np.abs(near.gradient - far.gradient).max()
     assert 0 < gap < 1e-6 * np.abs(near.gradient).max()
+
+
+@pytest.mark.parametrize("step", [1.0, 1e-6, 1e-12])
+@pytest.mark.parametrize("scale", [1.0, 1e-40, 1e40])
+def test_the_remainder_keeps_its_digits(step, scale, monkeypatch):
+    """However short the step, and with records far from the cache as near: as in exact arithmetic."""
+    from fractions import Fraction
+
+    loss = make(True, True, np.float64)
+    loss = loss.with_pairs(dataclasses.replace(loss.pairs, target=loss.target * scale**2))
+    rng = np.random.default_rng(1)
+    X = scale * rng.standard_normal((N, 3))
+    Y = X + scale * step * rng.standard_normal((N, 3))
+    exact = Fraction(0)
+    for i, j, b, w in zip(loss.rows, loss.cols, loss.target, loss.weight, strict=True):
+        u = [Fraction(X[i, k]) - Fraction(X[j, k]) for k in range(3)]
+        v = [Fraction(Y[i, k]) - Fraction(Y[j, k]) - u[k] for k in range(3)]
+        q, change = sum(a * a for a in u) - Fraction(b), 2 * sum(a * c for a, c in zip(u, v, strict=True))
+        bend = sum(c * c for c in v)
+        exact += Fraction(w) * ((change + bend) ** 2 / 2 + q * bend)
+    p = loss.at(X)
+    assert loss.move(p, Y).remainder == pytest.approx(float(exact), rel=1e-11)
+    monkeypatch.setattr(passes, "_NEAR", 0)
+    assert loss.move(p, Y).remainder == pytest.approx(float(exact), rel=1e-11)
+    assert loss.move(p, X).remainder == 0.0
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

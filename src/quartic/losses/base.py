@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 _DOUBLINGS, _HALVINGS = 60, 4
 # The round-off of a gradient that nothing more is known of, in units of eps of its size.
 _ROUND_OFF = 8.0
-# A difference of values is known where it is so many times the round-off of the gradient times ‖X‖.
-_BLURRED = 1e3
 
 
 class Point:
@@ -175,8 +173,8 @@ class Loss(ABC):
 
     A loss of your own needs ``n_points``, ``at`` and the constants ``smoothness`` and ``gradient_norm_at_zero``. Every
     product with the data (or pass over the pairs) goes through ``count_products``, so that a run can say truthfully how
-    many it took. What else is here has a default; what a loss knows better it overrides. Whether value and
-    gradient go together, `quartic.diagnostics.check_gradient` tells. A class derived from one of ours that changes
+    many it took. What else is here has a default; what a loss knows better it overrides, ``move`` first. Whether value
+    and gradient go together, `quartic.diagnostics.check_gradient` tells. A class derived from one of ours that changes
     ``at`` takes over no formula that followed from it, only the constants.
 
     Examples
@@ -289,21 +287,15 @@ class Loss(ABC):
     def move(self, p: Point, X: Array) -> Move:
         """Return the step from p to X with its remainder f(X) − f(p) − ⟨∇f(p), X − p⟩: one product.
 
-        Where the values no longer tell the two points apart, ½⟨∇f(X) − ∇f(p), X − p⟩ stands for the remainder, from
-        which it differs by O(‖X − p‖³).
+        This default subtracts; where the values no longer tell the two points apart, ½⟨∇f(X) − ∇f(p), X − p⟩ stands for
+        the remainder, from which it differs by O(‖X − p‖³). A formula in X − p is better, and overrides it.
         """
         new = self.at(X)
         D = new.X - p.X
-        relative = 0.01 * math.sqrt(eps(new.X))
-
-        def remainder(before: float, after: float, slope: float, bend: float, blur: float) -> float:
-            found = after - before - slope
-            known = abs(found) > relative * (abs(before) + abs(after)) + _BLURRED * blur
-            return found if known else 0.5 * bend
-
-        slope, bend = inner(p.gradient, D), inner(new.gradient - p.gradient, D)
-        blur = p.rounding * norm(p.X)
-        return Move(p, new, self.space.later(remainder, p.value, new.value, slope, bend, blur), D)
+        remainder = new.value - p.value - inner(p.gradient, D)
+        if abs(remainder) <= 0.01 * math.sqrt(eps(new.X)) * (abs(p.value) + abs(new.value)):
+            remainder = 0.5 * inner(new.gradient - p.gradient, D)
+        return Move(p, new, remainder, D)
 
     def trial(self, problem: Problem, p: Point, step: float, ahead: float | None = None) -> Trial:
         """Return the trial of a Bregman step from p, judged; see `quartic.Problem.trial`.

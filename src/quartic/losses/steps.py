@@ -31,13 +31,17 @@ class Move:
     remainder : float
         f(p + D) − f(p) − ⟨∇f(p), D⟩, computed without cancellation.
     step : array (n, r), optional
-        D, where it is at hand; worked out when asked for otherwise.
+        D, where it is at hand; worked out when asked for otherwise, as are the following two.
+    cross, curvature : array (r, r), optional
+        XᵀD and DᵀD, with X the start.
     """
 
     start: Point
     point: Point
     remainder: float
     step: Array | None = None
+    cross: Array | None = None
+    curvature: Array | None = None
 
     @cached_property
     def D(self) -> Array:
@@ -52,12 +56,12 @@ class Move:
     @cached_property
     def T(self) -> Array:
         """XᵀD."""
-        return gram(self.start.X, self.D)
+        return gram(self.start.X, self.D) if self.cross is None else self.cross
 
     @cached_property
     def C(self) -> Array:
         """DᵀD."""
-        return gram(self.D)
+        return gram(self.D) if self.curvature is None else self.curvature
 
     @cached_property
     def sizes(self) -> tuple[float, float, float]:

@@ -379,7 +379,7 @@ def _exact_step(loss: SumOfSquares, penalty: Penalty, p: Point, D: Array) -> tup
 def _backtrack(loss: SumOfSquares, penalty: Penalty, p: Point, G: Array, D: Array) -> tuple[float, float, Point, Array]:
     """Return the first t of 1, ½, ¼, … with enough decrease, what the change at t says of that at 1, and what is there.
 
-    Values tell the change but where it is lost in their round-off; there the two gradients do.
+    Values tell the change but where it is lost in their round-off: a remainder costs as much as several of them.
     """
     slope, t = inner(G, D), 1.0
     for _ in range(60):
@@ -387,7 +387,7 @@ def _backtrack(loss: SumOfSquares, penalty: Penalty, p: Point, G: Array, D: Arra
         point, blocks = loss.linearize(X)
         change = point.value - p.value
         if not abs(change) > _VALUE_KNOWN * p.rounding * norm(X):
-            change = 0.5 * t * inner(p.gradient + point.gradient, D)
+            change = t * inner(p.gradient, D) + loss.move(p, X).remainder
         change += penalty.change(p.X, X)
         if change <= 1e-4 * t * slope + p.rounding * t * norm(D):
             return t, change if t == 1.0 else 0.0, point, blocks

@@ -36,8 +36,10 @@ from quartic.core.units import Units, exponent, shifted
 from quartic.losses.base import Loss, Point, constant
 from quartic.losses.factor.matrix import Matrix, as_matrix
 from quartic.losses.factor.spectrum import called_from_host, signed_factors, upper_bound_of_spectrum
-from quartic.losses.steps import Line
+from quartic.losses.steps import Line, Move
 
+# 𝒜(XXᵀ)X and BX are carried along for so many moves, then made anew.
+_LONGEST_CHAIN = 20
 # Up to so many coordinates of symmetric matrices ‖𝒜‖ comes from all eigenvalues.
 _DENSE = 20
 
@@ -121,14 +123,30 @@ class Quadratic(Loss):
         return QuadraticPoint(self, X, self.product(X))
 
     def restore(self, arrays: dict[str, Array]) -> QuadraticPoint:
-        return QuadraticPoint(self, *(self.space.adopt(arrays[name]) for name in ("X", "BX", "NX")))
+        X, BX, NX = (self.space.adopt(arrays[name]) for name in ("X", "BX", "NX"))
+        return QuadraticPoint(self, X, BX, NX, int(arrays["age"]))
 
     def extrapolate(self, p: Any, q: Any, t: float, gram: Array | None = None) -> Point:
         """Return the point p + t(p − q); where 𝒜 costs no product, BX being linear, it costs none."""
         if not self.map.free:
             return super().extrapolate(p, q, t)
         X = p.X + t * (p.X - q.X)
-        return QuadraticPoint(self, X, p.BX + t * (p.BX - q.BX))
+        return QuadraticPoint(self, X, p.BX + t * (p.BX - q.BX), age=max(p.age, q.age))
+
+    def move(self, p: Any, X: Array) -> Move:
+        """Return the step from p to X, its remainder from D = X − p."""
+        X = as_floats(X)
+        D = X - p.X
+        self.count_products(self.map.cost)
+        line = self.map.line(p, D)
+        if p.age < _LONGEST_CHAIN:
+            BD = self.linear.product(D)
+            new = QuadraticPoint(self, X, p.BX + BD, line.product(1.0), p.age + 1)
+        else:
+            self.count_products(not self.map.free)
+            new = QuadraticPoint(self, X, self.linear.product(X))
+            BD = new.BX - p.BX
+        return Move(p, new, line.c2 + inner(BD, D) + line.c3 + line.c4, D, line.cross, line.curvature)
 
     def along(self, p: Any, D: Array) -> Line:
         D = as_floats(D)
@@ -212,10 +230,11 @@ class Quadratic(Loss):
 class QuadraticPoint(Point):
     """A point of `Quadratic`: X, BX and 𝒜(XXᵀ)X, which is made where it was not carried along."""
 
-    def __init__(self, loss: Quadratic, X: Array, BX: Array, NX: Array | None = None) -> None:
+    def __init__(self, loss: Quadratic, X: Array, BX: Array, NX: Array | None = None, age: int = 0) -> None:
         self.loss, self.X, self.BX = loss, X, BX
         self.grams = loss.map.grams(X)
         self.NX = loss.map.product(X, self.grams) if NX is None else NX
+        self.age = age  # for how many moves the products were carried along
 
     @cached_property
     def gram(self) -> Array:
@@ -243,12 +262,12 @@ class QuadraticPoint(Point):
         return 2 * eps(self.X) * (norm(self.NX) + norm(self.BX))
 
     def arrays(self) -> dict[str, Array]:
-        return {"X": self.X, "NX": self.NX, "BX": self.BX}
+        return {"X": self.X, "NX": self.NX, "BX": self.BX, "age": np.asarray(self.age)}
 
 
 @dataclass
 class MapLine:
-    """What 𝒜 adds to c₂, c₃ and c₄ of f on X + tD.
+    """What 𝒜 adds to c₂, c₃ and c₄ of f on X + tD, with XᵀD and DᵀD where they were made for it.
 
     ``product(t)`` returns 𝒜(XXᵀ)X at the point X + tD, or None where it is best made there.
     """
@@ -257,6 +276,8 @@ class MapLine:
     c3: float
     c4: float
     product: Callable[[float], Array | None]
+    cross: Array | None = None
+    curvature: Array | None = None
 
 
 class QuadraticMap(ABC):
@@ -367,7 +388,9 @@ class Blocks(QuadraticMap):
             c2 += 0.5 * (trace_inner(S, C_) + trace_inner(C, S_)) + trace_inner(T, T_.T) + trace_inner(T, T_)
             c3 += trace_inner(T, C_) + trace_inner(C, T_)
             c4 += 0.5 * trace_inner(C, C_)
-        return MapLine(self.scale * c2, self.scale * c3, self.scale * c4, lambda t: None)
+        cross, curvature = (p.space.small(sum(part[k] for part in small)) for k in (1, 2))
+        coefficients = self.scale * c2, self.scale * c3, self.scale * c4
+        return MapLine(*coefficients, lambda t: None, cross, curvature)
 
     def largest(self, count: Callable[[int], None]) -> float:
         return self.scale

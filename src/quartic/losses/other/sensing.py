@@ -33,7 +33,7 @@ from quartic.losses.factor.spectrum import (
     upper_bound_of_spectrum,
 )
 from quartic.losses.other.measurements import DENSE, WORK, Measurements, as_measurements
-from quartic.losses.steps import Line
+from quartic.losses.steps import Line, Move
 
 # A start is fitted within the span of the leading eigenvectors up to this rank: r(r + 1)/2 unknowns.
 _FITTED = 20
@@ -129,6 +129,16 @@ class Sensing(Loss):
     def extrapolate(self, p: Any, q: Any, t: float, gram: Array | None = None) -> SensingPoint:
         """Return the point p + t(p − q); the image is linear, the way back is a product all the same."""
         return self._measured(p.X + t * (p.X - q.X), p.image + t * (p.image - q.image))
+
+    def move(self, p: Any, X: Array) -> Move:
+        """Return the step from p to X, its remainder from the images' difference: one product."""
+        X = as_floats(X)
+        self.count_products()
+        U, D = self.measurements.image(X), X - p.X
+        V = U - p.image if U is not X else D
+        there, half, square = self.measurements.polars((U, U), (p.image, V), (V, V)).T
+        _, c2, c3, c4 = _quartic(p.residual, half, square)
+        return Move(p, SensingPoint(self, X, U, there - self.b), c2 + c3 + c4, D)
 
     def along(self, p: Any, D: Array) -> Line:
         """Return the exact quartic of f on p + tD: one product, shared with the gradient at one point of the line."""

@@ -12,7 +12,7 @@ from quartic.arrays import Array, finite_matrix
 from quartic.core.units import Units, exponent, shifted
 from quartic.losses.base import Point
 from quartic.losses.pairs.loss import PairLoss, PairSquares, SumOfSquares
-from quartic.losses.steps import Line
+from quartic.losses.steps import Line, Move
 
 
 class Anchored(SumOfSquares):
@@ -103,6 +103,10 @@ class Anchored(SumOfSquares):
 
     def restore(self, arrays: dict[str, Array]) -> AnchoredPoint:
         return self._seen(self.whole.restore(arrays))
+
+    def move(self, p: Point, X: Array) -> Move:
+        whole = self.whole.move(_whole(p), self.fill(X))
+        return Move(p, self._seen(whole.point), whole.remainder, X - p.X)
 
     def along(self, p: Point, D: Array) -> Line:
         line = self.whole.along(_whole(p), self._widen(D, 0.0))

@@ -19,7 +19,7 @@ from quartic.losses.factor.matrix import SparseMatrix
 from quartic.losses.factor.spectrum import factor_of_positive_part, negative_part_of_spectrum
 from quartic.losses.pairs.input import check_column, each_once, place_pairs
 from quartic.losses.pairs.loss import PairSquares
-from quartic.losses.pairs.pairs import ENTRIES, LINE, QUARTIC, Pairs
+from quartic.losses.pairs.pairs import ENTRIES, LINE, QUARTIC, REMAINDER, Pairs
 
 
 class KnownEntries(PairSquares):
@@ -189,6 +189,8 @@ class Completion(KnownEntries):
         if mode in (LINE, QUARTIC):
             c1, c2, c3, c4 = numbers
             return c1 + ridge * inner(X, there), c2 + half, c3, c4
+        if mode == REMAINDER:
+            return numbers[0] + half, numbers[1] + 0.5 * ridge * squared_norm(there - X)
         return tuple(number + half for number in numbers)
 
     def gauss_newton_matrix(self, p: Point) -> Any:

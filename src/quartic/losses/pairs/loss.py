@@ -13,8 +13,8 @@ from quartic.arrays import Array, as_floats, astype, eps, float_type, inner, nam
 from quartic.arrays.space import HostSpace, Space
 from quartic.core.units import Units, exponent, shifted
 from quartic.losses.base import Loss, Point, ProductCounter
-from quartic.losses.pairs.pairs import HESSIAN, LINE, LINEARIZE, PRODUCT, QUARTIC, VALUE, Pairs
-from quartic.losses.steps import Line
+from quartic.losses.pairs.pairs import HESSIAN, LINE, LINEARIZE, PRODUCT, QUARTIC, REMAINDER, VALUE, Pairs
+from quartic.losses.steps import Line, Move
 
 # Damping is relative to the mean diagonal of JᵀJ. The gauge makes JᵀJ singular, so it never goes down to nothing.
 _LEAST, _MOST = 1e-13, 1e8
@@ -123,6 +123,13 @@ class PairLoss(SumOfSquares):
         X = as_floats(X)
         G = namespace(X).empty_like(X)
         return self._point(X, self._run(VALUE, X, None, G)[0], G)
+
+    def move(self, p: Point, X: Array) -> Move:
+        """Return the step from p to X, its remainder summed pair by pair from X − p: one pass."""
+        X = as_floats(X)
+        G = namespace(X).empty_like(X)
+        value, remainder = self._run(REMAINDER, p.X, X, G)
+        return Move(p, self._point(X, value, G), remainder)
 
     # -- Gauss–Newton -----------------------------------------------------------------------------------------------
 

@@ -41,6 +41,7 @@ from quartic.losses.pairs.pairs import (
     LINEARIZE,
     PRODUCT,
     QUARTIC,
+    REMAINDER,
     ROOTS,
     VALUE,
     Pairs,
@@ -61,7 +62,8 @@ _COST = 10.0
 def run(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Array | None, B: Array | None) -> tuple[float, ...]:
     """Make the pass that `quartic.losses.pairs.pairs.Pairs.run` describes.
 
-    The three arrays of a line lie side by side: at distances near a multiple of 4096 bytes
+    On the line from X to Y q goes from q₀ to q₁ = q₀ + β + γ, and a pair's share of the remainder is
+    w(½(β + γ)² + (q₀ − b)γ). The three arrays of a line lie side by side: at distances near a multiple of 4096 bytes
     their stores would hold each other up. Of JᵀWJ nothing is stored a pair: products recompute the differences, since X
     stays in the cache where m stored vectors would not.
     """
@@ -71,6 +73,8 @@ def run(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Array | None, B
     n1, n2, n3, n4 = _over_pairs(mode, X, V, pairs, out, B)
     if mode in (VALUE, LINEARIZE):
         return (0.5 * n1,)
+    if mode == REMAINDER:
+        return 0.5 * n1, n2
     return (n1, n2, n3, n4) if mode in (LINE, QUARTIC) else ()
 
 
@@ -105,7 +109,7 @@ def _over_pairs(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Any = N
         room = chunks.take_room(n * stride // (2 if coarse else 1))
         W = (room.view(np.float32) if coarse else room)[: n * stride].reshape(n, stride)
         first, last = chunks.bounds[k : k + 2]
-        fill(lanes, W, sums, span, first, X, V)
+        fill(lanes, W, sums, span, first, X, V, mode == REMAINDER)
         found[k] = pair_rows(*spec, W, sums, far, first, last, *data)
         if parts is not None:
             keep(lanes, W, first, parts[k])
@@ -166,8 +170,8 @@ def _stride(size: int, line: int) -> int:
 
 
 @njit(**FLAGS)
-def fill(lanes: Any, W: Any, at: int, span: int, first: int, X: Any, V: Any) -> None:
-    """Make records of zeros, X and, where there is one, V."""
+def fill(lanes: Any, W: Any, at: int, span: int, first: int, X: Any, V: Any, less: bool) -> None:
+    """Make records of zeros, X and, where there is one, V, or V less X."""
     width = np.int64(len(lanes))
     for i in range(first, W.shape[0]):
         for o in range(np.int64(0), at + (span if V is None else 2 * span), width):
@@ -175,7 +179,8 @@ def fill(lanes: Any, W: Any, at: int, span: int, first: int, X: Any, V: Any) -> 
         for k in range(X.shape[1]):
             W[i, at + k] = X[i, k]
             if V is not None:
-                W[i, at + span + k] = V[i, k]
+                d = np.float64(V[i, k])
+                W[i, at + span + k] = d - np.float64(X[i, k]) if less else d
 
 
 @njit(**FLAGS)
@@ -255,23 +260,29 @@ def pair_rows(
                     ask_ahead(W, cols, p)
             w = 1.0 if weight is None else np.float64(weight[p])
             u, v = of_pair(kind, two, x, d, place(lanes, two, W, j, at, span))
-            q, b, c = terms(kind, two, x, d, u, v)
+            q, b, c, after = terms(kind, two, x, d, u, v)
             if tiles is not None:
                 for o in range(at + width, at + span, width):
                     x_o, d_o = place(lanes, two, W, i, o, span)
                     u_o, v_o = of_pair(kind, two, x_o, d_o, place(lanes, two, W, j, o, span))
                     more = terms(kind, two, x_o, d_o, u_o, v_o)
-                    q, b, c = q + more[0], b + more[1], c + more[2]
+                    q, b, c, after = q + more[0], b + more[1], c + more[2], after + more[3]
             # the residual, and what multiplies u in its gradient
             e, slope = q - low, 1.0 if len(kind) == ENTRIES else 2.0
             if upper is not None:
-                if len(mode) == PRODUCT:
+                if len(mode) == REMAINDER:
+                    e, slope, share, outside = step_of_interval(kind, q, after, b, c, low, np.float64(upper[p]))
+                    n2 += w * share
+                elif len(mode) == PRODUCT:
                     slope, outside = 1.0, True
                     w *= squared_slope(kind, q, low, np.float64(upper[p]))
                 else:
                     e, slope, outside = leave_interval(kind, q, low, np.float64(upper[p]))
                 w = w if outside else 0.0  # branches on what cannot be foretold take longer than adding nothing
-            if len(mode) == VALUE or len(mode) == LINEARIZE:
+            elif len(mode) == REMAINDER:
+                e = after - low
+                n2 += w * (0.5 * (b + c) * (b + c) + (e - (b + c)) * c)
+            if len(mode) == VALUE or len(mode) == REMAINDER or len(mode) == LINEARIZE:
                 n1 += w * e * e
             if len(mode) == LINE or len(mode) == QUARTIC:
                 n1 += w * e * b
@@ -338,17 +349,20 @@ def of_pair(kind: Any, two: Any, x: Any, d: Any, other: Any) -> Any:
 
 @njit(**INNER)
 def terms(kind: Any, two: Any, x: Any, d: Any, u: Any, v: Any) -> Any:
-    """Return q, β and γ of q + βt + γt²."""
+    """Return q, β and γ of q + βt + γt², and its value at t = 1."""
     if two is None:
-        return dot(x if len(kind) == ENTRIES else u, u), 0.0, 0.0
+        return dot(x if len(kind) == ENTRIES else u, u), 0.0, 0.0, 0.0
     if len(kind) == ENTRIES:
-        return dot(x, u), dot(x, v) + dot(d, u), dot(d, v)
-    return dot(u, u), 2.0 * dot(u, v), dot(v, v)
+        return dot(x, u), dot(x, v) + dot(d, u), dot(d, v), dot(x + d, u + v)
+    z = u + v
+    return dot(u, u), 2.0 * dot(u, v), dot(v, v), dot(z, z)
 
 
 @njit(**INNER)
 def shares(mode: Any, kind: Any, x: Any, d: Any, u: Any, v: Any, f: float, g: float, h: float) -> Any:
     """Return what a pair adds to the sums of row i, three of them, and of row j; one counts but for lines."""
+    if len(mode) == REMAINDER:
+        x, u = x + d, u + v
     if len(mode) == LINE or len(mode) == HESSIAN:
         g1, g2, g3 = g * v + f * u, f * v + h * u, h * v
         if len(kind) == ENTRIES:
@@ -396,3 +410,27 @@ def squared_slope(kind: Any, q: float, low: float, high: float) -> Any:
         square, low, high = 1.0 / q if q > 0 else 0.0, low * low, high * high
     outside = (q < low) | (q > high) | point
     return square if outside else 0.0
+
+
+@njit(**INNER)
+def step_of_interval(kind: Any, q: float, after: float, b: float, c: float, low: float, high: float) -> Any:
+    """Return the same after a step, with the remainder in place of what it was before: φ(s₁) − φ(s₀) − φ′(s₀)·δs.
+
+    s goes from s₀ to s₁, and δs is its first-order change. Each term is of second order in the step where both ends
+    are on one side of the interval, or the interval is a point.
+    """
+    s0, s1, slope, first, change, second = q, after, 2.0, b, b + c, c
+    if len(kind) == ROOTS:
+        s0, s1 = np.sqrt(q), np.sqrt(after)
+        both = s0 + s1
+        slope, half = 1.0 / s1 if s1 > 0 else 0.0, 0.5 / s0 if s0 > 0 else 0.0
+        mean = 1.0 / both if both > 0 else 0.0
+        first, change = b * half, (b + c) * mean
+        second = (c - first * change) * mean
+    e0, e1, point = s0 - min(max(s0, low), high), s1 - min(max(s1, low), high), low == high
+    # a number, not a branch: whether both ends are on one side cannot be foretold
+    same = np.float64(point | ((e0 > 0) & (e1 > 0)) | ((e0 < 0) & (e1 < 0)))
+    apart, other = e1 - e0, 1.0 - same
+    second = same * second + other * (apart - first)
+    change = same * change + other * apart
+    return e1, slope, 0.5 * change * change + e0 * second, (e0 != 0) | (e1 != 0) | point

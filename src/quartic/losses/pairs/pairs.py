@@ -22,7 +22,7 @@ ENTRIES, SQUARES, BOUNDS, ROOTS, COMPLETE = range(5)
 
 
 #: What is asked of a pass, and what it gives (`Pairs.run`).
-VALUE, LINE, HESSIAN, LINEARIZE, PRODUCT, QUARTIC = range(6)
+VALUE, REMAINDER, LINE, HESSIAN, LINEARIZE, PRODUCT, QUARTIC = range(7)
 
 # So many wedges, two pairs of one point, tell whether pairs are those of near points.
 _WEDGES = 64
@@ -60,12 +60,15 @@ class Pairs:
         mode       Y    returned                                 filled
         =========  ===  =======================================  =============================================
         VALUE           f(X)                                     out: ∇f(X)
+        REMAINDER  Y    f(Y), f(Y) − f(X) − ⟨∇f(X), Y − X⟩       out: ∇f(Y)
         LINE       D    c₁ … c₄ of f(X + tD) − f(X)              out (n, 3, r): t, t², t³ of ∇f(X + tD) − ∇f(X)
         HESSIAN    D                                             out: ∇²f(X)[D]
         LINEARIZE       f(X)                                     out: ∇f(X); blocks: the row blocks of JᵀWJ, packed
         PRODUCT    V                                             out: JᵀWJ V
         QUARTIC    D    c₁ … c₄
         =========  ===  =======================================  =============================================
+
+        Remainders are summed from Y − X, pair by pair, so that they keep their digits however close Y is to X.
         """
         if self.copies == 1:
             from quartic.losses.pairs import numba

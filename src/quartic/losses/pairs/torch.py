@@ -19,7 +19,7 @@ from quartic.arrays.space_torch import DOUBLE, dot, triton_serves
 from quartic.arrays.waiting import Waiting, entries
 from quartic.losses.factor.torch_matrix import csr
 from quartic.losses.pairs.input import each_once
-from quartic.losses.pairs.pairs import HESSIAN, LINE, LINEARIZE, PRODUCT, QUARTIC, VALUE, Pairs
+from quartic.losses.pairs.pairs import HESSIAN, LINE, LINEARIZE, PRODUCT, QUARTIC, REMAINDER, VALUE, Pairs
 
 # A point is in the wrong place where its residuals are so many times the typical ones (as squares), and no neighbour's
 # are larger: those of its neighbours are raised by it.
@@ -66,6 +66,12 @@ def run(mode: int, X: Any, Y: Any, pairs: Pairs, out: Any = None, B: Any = None)
             # an entry of the diagonal has both its ends in the row
             _by_row(B, i, (s * s * w * (1 + (i == j).to(DOUBLE)))[:, None] * u[:, rows] * u[:, columns])
         return entries((0.25 * (w * e * e).sum()).reshape(1))
+    if mode == REMAINDER:
+        after, D = form(Y, Y) - pairs.target, Y - X
+        _by_row(out, i, (s * w * after)[:, None] * v)
+        b, c = 2 * form(X, D), form(D, D)
+        remainder = (w * (0.5 * (b + c).square() + e * c)).sum()
+        return entries(torch.stack([0.25 * (w * after * after).sum(), 0.5 * remainder]))
     b, c = 2 * form(X, Y), form(Y, Y)
     e2, b2, c2 = ((s * w * t)[:, None] for t in (e, b, c))
     if mode == PRODUCT:

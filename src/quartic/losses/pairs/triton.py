@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 
 # How many numbers a pass of each mode sums.
-_NUMBERS = (1, 4, 0, 1, 0, 4)
+_NUMBERS = (1, 2, 4, 0, 1, 0, 4)
 # Rows of a program, and pairs of a row read together: found by trial on an H200.
 _ROWS, _LANES = 32, 8
 
@@ -23,7 +23,7 @@ def run(
     mode: int, X: Any, Y: Any, start: Any, cols: Any, target: Any, weight: Any, out: Any = None, blocks: Any = None
 ) -> Any:
     """Make the pass, for X of at most four columns; return the numbers summed over pairs, each counted once."""
-    numbers, (n, width), both = _NUMBERS[mode], X.shape, mode not in (0, 3)
+    numbers, (n, width), both = _NUMBERS[mode], X.shape, mode not in (0, 4)
     programs = triton.cdiv(n, _ROWS)
     sums = torch.empty((programs, max(numbers, 1)), dtype=torch.float64, device=X.device)
     narrow_pass[(programs,)](
@@ -35,10 +35,12 @@ def run(
     if not numbers:
         return None
     total = sums.sum(dim=0)
-    if mode == 5:
+    if mode == 6:
         return total
-    # each pair stands in two rows, and f is half the sum of squares
-    return total * (0.25 if mode in (0, 3) else 0.5)
+    total *= 0.5  # each pair stands in two rows
+    if mode in (0, 1, 4):
+        total[0] *= 0.5  # f is half the sum of squares
+    return total
 
 
 def _packed(X: Any, Y: Any) -> Any:
@@ -168,7 +170,7 @@ def narrow_pass(
     here = row < n
     first = tl.load(start + row, mask=here, other=0)[:, None]
     last = tl.load(start + row + 1, mask=here, other=0)[:, None]
-    both: tl.constexpr = (MODE != 0) and (MODE != 3)
+    both: tl.constexpr = (MODE != 0) and (MODE != 4)
     x0, x1, x2, x3, y0, y1, y2, y3 = _fetch(P, row[:, None], here[:, None], WIDTH, both, WORDS)
     zero = tl.zeros((R, K), tl.float64)
     n1, n2, n3, n4 = zero, zero, zero, zero
@@ -181,11 +183,11 @@ def narrow_pass(
         p = first + at + lane
         known = p < last
         j = tl.load(cols + p, mask=known, other=0)
-        if MODE == 5:  # no row has sums of its own: each pair once, which halves the rows to fetch
+        if MODE == 6:  # no row has sums of its own: each pair once, which halves the rows to fetch
             known = known & (j > row[:, None])
         t0, t1, t2, t3, r0, r1, r2, r3 = _fetch(P, j, known, WIDTH, both, WORDS)
         b0 = zero
-        if MODE != 4:
+        if MODE != 5:
             b0 = tl.load(target + p, mask=known, other=0.0).to(tl.float64)
         if WEIGHTED:
             w = tl.load(weight + p, mask=known, other=0.0).to(tl.float64)
@@ -196,7 +198,7 @@ def narrow_pass(
         if not both:
             n1 += w * e * e
             s0, s1, s2, s3 = add4(s0, s1, s2, s3, 2 * w * e, u0, u1, u2, u3, WIDTH)
-            if MODE == 3:  # the lower triangle of uuᵀ: p holds its first column, q and z the rest
+            if MODE == 4:  # the lower triangle of uuᵀ: p holds its first column, q and z the rest
                 p0, p1, p2, p3 = add4(p0, p1, p2, p3, 4 * w * u0, u0, u1, u2, u3, WIDTH)
                 if WIDTH > 1:
                     q0 += 4 * w * u1 * u1
@@ -209,28 +211,38 @@ def narrow_pass(
                     z3 += 4 * w * u3 * u3
         else:
             v0, v1, v2, v3 = minus4(y0, y1, y2, y3, r0, r1, r2, r3)
-            b = 2 * dot4(u0, u1, u2, u3, v0, v1, v2, v3, WIDTH)
-            c = dot4(v0, v1, v2, v3, v0, v1, v2, v3, WIDTH)
-            if (MODE == 1) or (MODE == 5):
-                n1 += w * e * b
-                n2 += w * (0.5 * b * b + e * c)
-                n3 += w * b * c
-                n4 += 0.5 * w * c * c
-            if MODE != 5:
-                s0, s1, s2, s3 = add4(s0, s1, s2, s3, 2 * w * b, u0, u1, u2, u3, WIDTH)
-            if (MODE == 1) or (MODE == 2):
-                s0, s1, s2, s3 = add4(s0, s1, s2, s3, 2 * w * e, v0, v1, v2, v3, WIDTH)
             if MODE == 1:
-                p0, p1, p2, p3 = add4(p0, p1, p2, p3, 2 * w * b, v0, v1, v2, v3, WIDTH)
-                p0, p1, p2, p3 = add4(p0, p1, p2, p3, 2 * w * c, u0, u1, u2, u3, WIDTH)
-                q0, q1, q2, q3 = add4(q0, q1, q2, q3, 2 * w * c, v0, v1, v2, v3, WIDTH)
-    if MODE != 5:
-        o = row.to(tl.int64) * (3 * WIDTH if MODE == 1 else WIDTH)
+                # Y holds the new point: v is y_i − y_j, and d the same of y − x
+                d0, d1, d2, d3 = minus4(y0 - x0, y1 - x1, y2 - x2, y3 - x3, r0 - t0, r1 - t1, r2 - t2, r3 - t3)
+                b = 2 * dot4(u0, u1, u2, u3, d0, d1, d2, d3, WIDTH)
+                c = dot4(d0, d1, d2, d3, d0, d1, d2, d3, WIDTH)
+                after = dot4(v0, v1, v2, v3, v0, v1, v2, v3, WIDTH) - b0
+                n1 += w * after * after
+                n2 += w * (0.5 * (b + c) * (b + c) + e * c)
+                s0, s1, s2, s3 = add4(s0, s1, s2, s3, 2 * w * after, v0, v1, v2, v3, WIDTH)
+            else:
+                b = 2 * dot4(u0, u1, u2, u3, v0, v1, v2, v3, WIDTH)
+                c = dot4(v0, v1, v2, v3, v0, v1, v2, v3, WIDTH)
+                if (MODE == 2) or (MODE == 6):
+                    n1 += w * e * b
+                    n2 += w * (0.5 * b * b + e * c)
+                    n3 += w * b * c
+                    n4 += 0.5 * w * c * c
+                if MODE != 6:
+                    s0, s1, s2, s3 = add4(s0, s1, s2, s3, 2 * w * b, u0, u1, u2, u3, WIDTH)
+                if (MODE == 2) or (MODE == 3):
+                    s0, s1, s2, s3 = add4(s0, s1, s2, s3, 2 * w * e, v0, v1, v2, v3, WIDTH)
+                if MODE == 2:
+                    p0, p1, p2, p3 = add4(p0, p1, p2, p3, 2 * w * b, v0, v1, v2, v3, WIDTH)
+                    p0, p1, p2, p3 = add4(p0, p1, p2, p3, 2 * w * c, u0, u1, u2, u3, WIDTH)
+                    q0, q1, q2, q3 = add4(q0, q1, q2, q3, 2 * w * c, v0, v1, v2, v3, WIDTH)
+    if MODE != 6:
+        o = row.to(tl.int64) * (3 * WIDTH if MODE == 2 else WIDTH)
         write4(out, o, s0, s1, s2, s3, here, WIDTH)
-        if MODE == 1:
+        if MODE == 2:
             write4(out, o + WIDTH, p0, p1, p2, p3, here, WIDTH)
             write4(out, o + 2 * WIDTH, q0, q1, q2, q3, here, WIDTH)
-    if MODE == 3:
+    if MODE == 4:
         o = row.to(tl.int64) * (WIDTH * (WIDTH + 1) // 2)
         few: tl.constexpr = 1 if WIDTH == 1 else (3 if WIDTH == 2 else 4)
         write4(blocks, o, p0, p1, q0, p2, here, few)
