@@ -295,13 +295,8 @@ def test_what_stays_on_the_host_says_so(make, words):
 def test_the_formulas_of_robust_losses_are_the_compiled_ones(kind):
     from quartic.losses.other import robust_passes, robust_torch
 
-    e, d = np.random.default_rng(0).standard_normal((2, 4000)) * 3
-    d[:2000] *= 10.0 ** np.random.default_rng(1).uniform(-8, 0, 2000)
+    e = np.random.default_rng(0).standard_normal(4000) * 3
     which = robust_passes.KINDS.index(kind)
     tangents = np.array([robust_passes.tangent(which, x) for x in e])
     value, slope = robust_torch.tangent(kind, torch.from_numpy(e))
     np.testing.assert_allclose(np.column_stack([value, slope]), tangents, rtol=1e-12, atol=1e-15)
-    gaps = [robust_passes.gap(which, x, y) for x, y in zip(e, d, strict=True)]
-    found = robust_torch.gap(kind, torch.from_numpy(e), torch.from_numpy(d))
-    # where ρ'' itself is tiny (the far ends of log cosh) digits beyond those of d² are of no use
-    assert (np.abs(found.numpy() - gaps) <= 1e-9 * np.abs(gaps) + 1e-12 * d * d).all()

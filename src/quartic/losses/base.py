@@ -326,24 +326,21 @@ class Loss(ABC):
     def gradient_operator(self, p: Point) -> Callable[[Array], Array]:
         """Return the map V ↦ ∇F(XXᵀ)V for V (n, k), with X that of the point: the certificates of optimality need it.
 
-        ∇f([X, εV]) = 2∇F(XXᵀ + ε²VVᵀ)[X, εV]. This default takes ε so small that ε²VVᵀ is lost beside XXᵀ, while the
-        last columns, which are linear in ε, keep all their digits. It costs a product with r + k columns.
+        ∇f([X, εV]) = 2∇F(XXᵀ + ε²VVᵀ)[X, εV]. This default takes ε so small that ε²VVᵀ is lost beside XXᵀ, or beside
+        any data where X = 0, while the last columns, which are linear in ε, keep all their digits. It costs a product
+        with r + k columns.
         """
 
         def apply(V: Array) -> Array:
             V = as_floats(V)
-            size = norm(V)
+            size, unit = norm(V), np.finfo(V.dtype)
             if size == 0.0:
                 return np.zeros_like(V)
-            eps = float(np.finfo(V.dtype).eps) * (norm(p.X) or self._length_beside_zero()) / size
-            G = self.at(np.hstack([p.X.astype(V.dtype, copy=False), eps * V])).gradient
-            return G[:, p.X.shape[1] :] / (2 * eps)
+            small = (float(unit.eps) * norm(p.X) or float(unit.tiny) ** 0.25) / size
+            G = self.at(np.hstack([p.X.astype(V.dtype, copy=False), small * V])).gradient
+            return G[:, p.X.shape[1] :] / (2 * small)
 
         return apply
-
-    def _length_beside_zero(self) -> float:
-        """Return about ‖X‖ for the X that the data ask for, which says what is small where X = 0."""
-        return self._natural_length()
 
     def _natural_length(self) -> float:
         """Return √(‖∇F(0)‖/L_F), the ‖X‖ at which ∇F may have changed by as much as it is at 0."""

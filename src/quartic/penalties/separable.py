@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,10 +22,23 @@ class Family(Penalty):
     `Nonnegative`, `L1`, `NonnegativeL1`, `Ridge` and `NonnegativeRidge` are the usual ones.
     """
 
-    # what the formulas take their weights from, also in classes derived from these
-    _lambda: float = 0.0
-    _rho: float = 0.0
-    degrees: ClassVar[Degrees | None] = ()
+    #: the fields that are weights, of ℓ1 (of degree 1 in X) or of the ridge (of degree 2)
+    _weights: ClassVar[Degrees] = ()
+
+    def __post_init__(self) -> None:
+        for name, _ in self._weights:
+            check_weight(getattr(self, name), f"{type(self).__name__}: {name}", zero=len(self._weights) > 1)
+
+    @cached_property
+    def _lambda(self) -> float:
+        return sum(getattr(self, name) for name, degree in self._weights if degree == 1)
+
+    @cached_property
+    def _rho(self) -> float:
+        return sum(getattr(self, name) for name, degree in self._weights if degree == 2)
+
+    def in_units(self, units: Units) -> Self | None:
+        return units.weigh(self, self._weights)
 
     @property
     def ridge(self) -> float | None:  # type: ignore[override]
@@ -157,46 +171,11 @@ class Separable(Family):
     array([[ 1., -0.]])
     """
 
-    degrees = (("l1", 1), ("ridge", 2))
+    _weights = (("l1", 1), ("ridge", 2))
 
     nonnegative: bool = False
     l1: float = 0.0
     ridge: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_weight(self.l1, "Separable: l1", zero=True)
-        check_weight(self.ridge, "Separable: ridge", zero=True)
-
-    @property
-    def _lambda(self) -> float:  # type: ignore[override]
-        return self.l1
-
-    @property
-    def _rho(self) -> float:  # type: ignore[override]
-        return self.ridge
-
-
-@dataclass(frozen=True)
-class _Weighted(Family):
-    """A member with one weight, of ℓ1 (of degree 1 in X) or of the ridge (of degree 2)."""
-
-    degree: ClassVar[int]
-
-    weight: float
-
-    def __post_init__(self) -> None:
-        check_weight(self.weight, f"{type(self).__name__}: weight")
-
-    @property
-    def _lambda(self) -> float:  # type: ignore[override]
-        return self.weight if self.degree == 1 else 0.0
-
-    @property
-    def _rho(self) -> float:  # type: ignore[override]
-        return self.weight if self.degree == 2 else 0.0
-
-    def in_units(self, units: Units) -> Self | None:
-        return units.weigh(self, (("weight", self.degree),))
 
 
 @dataclass(frozen=True)
@@ -228,7 +207,7 @@ class Nonnegative(Family):
 
 
 @dataclass(frozen=True)
-class L1(_Weighted):
+class L1(Family):
     """Lasso penalty: g(X) = weight · Σ |X_ij|, with a positive weight.
 
     Examples
@@ -239,11 +218,13 @@ class L1(_Weighted):
     array([[ 2., -0.]])
     """
 
-    degree = 1
+    _weights = (("weight", 1),)
+
+    weight: float
 
 
 @dataclass(frozen=True)
-class NonnegativeL1(_Weighted):
+class NonnegativeL1(Family):
     """ℓ1 norm on X ≥ 0: g(X) = weight · Σ X_ij there and +∞ elsewhere, with a positive weight.
 
     Examples
@@ -254,11 +235,14 @@ class NonnegativeL1(_Weighted):
     array([[1.5, 0. , 0. ]])
     """
 
-    nonnegative, degree = True, 1
+    nonnegative = True
+    _weights = (("weight", 1),)
+
+    weight: float
 
 
 @dataclass(frozen=True)
-class Ridge(_Weighted):
+class Ridge(Family):
     """Ridge: g(X) = ½ · weight · ‖X‖², with a positive weight.
 
     Examples
@@ -269,11 +253,13 @@ class Ridge(_Weighted):
     array([[ 1. , -0.5]])
     """
 
-    degree = 2
+    _weights = (("weight", 2),)
+
+    weight: float
 
 
 @dataclass(frozen=True)
-class NonnegativeRidge(_Weighted):
+class NonnegativeRidge(Family):
     """Ridge on X ≥ 0: g(X) = ½ · weight · ‖X‖² there and +∞ elsewhere, with a positive weight.
 
     Examples
@@ -284,7 +270,10 @@ class NonnegativeRidge(_Weighted):
     array([[1., 0.]])
     """
 
-    nonnegative, degree = True, 2
+    nonnegative = True
+    _weights = (("weight", 2),)
+
+    weight: float
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from quartic.arrays import Array, inner, norm
 from quartic.core.problem import Problem
-from quartic.losses.pairs.loss import QuarticPairs, SumOfSquares, diagonal_mean, row_blocks_in
+from quartic.losses.pairs.loss import PairSquares, SumOfSquares, diagonal_mean, row_blocks_in
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.lines import CarriedState, refreshed
 
@@ -128,7 +128,7 @@ class ConjugateGradient(Solver):
     def _two_passes(self, problem: Problem, s: CGState, G: Array, D: Array, scale: float) -> CGState:
         from quartic.losses.steps import Line
 
-        p, loss = s.point, cast(QuarticPairs, problem.loss)
+        p, loss = s.point, cast(PairSquares, problem.loss)
         line = Line(p, loss.quartic(p, D), lambda t: loss.at(p.X + t * D))
         t = _positive(line.minimizer(math.inf, *problem.penalty.on_line(p.X, D)))
         X = p.X + t * D

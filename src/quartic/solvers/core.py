@@ -13,7 +13,7 @@ turning X to its principal axes, when the variance along the last axis is a smal
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -21,22 +21,20 @@ from quartic.arrays import Array, norm
 from quartic.losses.pairs.loss import PairSquares
 from quartic.losses.pairs.pairs import QUARTIC
 
-# The core is left when the gradient has shrunk by this.
-_TOLERANCE = 1e-9
+# The core is left when the gradient has shrunk by this, or after so many steps.
+_TOLERANCE, _MOST_STEPS = 1e-9, 60
+# The added column goes when the variance along it is this share of the variance along the last axis that stays. With
+# three times as much a few more random starts end in local minima.
+_FLAT = 0.03
 
 
 def by_way_of_core(
-    loss: PairSquares,
-    X: Array,
-    degree: float,
-    damping: float,
-    descend: Callable[[PairSquares, Array, float, float, int], tuple[Array, float, float]],
+    loss: PairSquares, X: Array, degree: float, settings: tuple[float, int, float]
 ) -> tuple[Array, float, float] | None:
     """Return where solving for part of the points, and placing the others, leads; damping, and share of the loss, left.
 
-    ``descend(loss, X, damping, target, axes)`` returns X, damping and loss where slope or loss have fallen enough, or X
-    hardly extends beyond so many axes. Passes over the pairs of the core count by their share. None where no part of
-    the points will do.
+    ``settings`` are forcing, max_cg and damping of `quartic.solvers.LevenbergMarquardt`. Passes over the pairs of the
+    core count by their share. None where no part of the points will do.
     """
     rank = X.shape[1]
     found = loss.core(degree, rank)
@@ -45,20 +43,29 @@ def by_way_of_core(
     part, placed = found
     start = part.at(X[placed])
     target = _TOLERANCE * float(norm(start.gradient))
-    Y, wide = start.X, widened(part, start.X)
+
+    def descend(Y: Array, damping: float) -> Any:
+        run = part.descent(Y, *settings[:2], damping)
+        run.look()
+        for _ in range(_MOST_STEPS):
+            if not run.slope > target or (Y.shape[1] > rank and is_flat(run.X)) or any(run.go(1, target)[1:]):
+                break  # the last says that little is left, or that no step lowers the loss
+        return run
+
+    Y, damping, wide = start.X, settings[2], widened(part, start.X)
     if wide is not None:
-        Y, damping, _ = descend(part, wide, damping, target, rank)
-        Y = _principal(Y, rank)
-    Y, damping, left = descend(part, Y, damping, target, 0)
+        run = descend(wide, damping)
+        Y, damping = _principal(run.X, rank), run.damping
+    run = descend(Y, damping)
     share = part.mean_degree() * part.n_points / (loss.mean_degree() * loss.n_points)
     loss.count_products(math.ceil(part.n_products * share))
     whole = X.copy()
-    whole[placed] = Y
+    whole[placed] = run.X
     reached = 0
     while not placed.all() and placed.sum() > reached:  # a few rounds, where the graph is not evenly dense
         reached = int(placed.sum())
         whole, placed = loss.place(whole, placed)
-    return whole, damping, left / float(start.value)
+    return whole, run.damping, run.value / float(start.value)
 
 
 def widened(loss: PairSquares, X: Array) -> Array | None:
@@ -79,6 +86,13 @@ def widened(loss: PairSquares, X: Array) -> Array | None:
         return None
     wide[:, rank] = math.sqrt(-c2 / (2 * c4)) * D[:, rank]
     return wide
+
+
+def is_flat(X: Array) -> bool:
+    """Tell whether X has so little variance along its last axis that the others will do."""
+    X = X - X.mean(axis=0)
+    least, next_one = np.linalg.eigvalsh(X.T @ X)[:2]
+    return bool(least <= _FLAT * next_one)
 
 
 def _principal(X: Array, rank: int) -> Array:

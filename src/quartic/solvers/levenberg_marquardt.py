@@ -14,10 +14,9 @@ from quartic.arrays import Array, astype, float_type, inner, norm, space_of, squ
 from quartic.core.problem import Problem
 from quartic.losses.base import Point
 from quartic.losses.pairs.loss import (
-    IN_CORES,
     LITTLE,
+    MOST_COLUMNS,
     PairSquares,
-    QuarticPairs,
     SumOfSquares,
     diagonal_mean,
     next_damping,
@@ -25,7 +24,7 @@ from quartic.losses.pairs.loss import (
     row_blocks_in,
 )
 from quartic.losses.steps import Line
-from quartic.penalties import Penalty, Zero
+from quartic.penalties import Penalty
 from quartic.solvers.base import Iterations, NoProgress, Requirements, Solver, State
 from quartic.solvers.conjugate_gradient import SHIFT, nothing
 from quartic.solvers.core import by_way_of_core
@@ -34,8 +33,6 @@ from quartic.solvers.core import by_way_of_core
 # many in all: the first where a core is solved with a column more than wanted (`quartic.solvers.core`), the second
 # where it is not. With two thirds of the second, one random start in four on a square ends in a local minimum.
 _CORE_FOR_EACH_COLUMN, _CORE_AT_LEAST = (8, 16), (24, 48)
-# So many steps in a core, at the most.
-_IN_A_CORE = 60
 # A rise of the objective within so many times the gradient's round-off times ‖X‖ says nothing; a larger one is answered
 # by more damping, up to this much.
 _VALUE_ROUND_OFF, _HEAVY = 16.0, 1e8
@@ -50,7 +47,7 @@ _NEAR_ROUND_OFF = 1e3
 _REPLACED, _REPLACED_FIRST = 4, 1e-3
 # Quasi-Newton steps come first until the gradient has shrunk by this; where this share of the loss is left, or more,
 # they go on, since with noise Gauss–Newton is no quicker; so many of them at the most.
-_NEAR, _FITS, _QUASI = 1e-3, 1e-6, (40, 400)
+_NEAR, _FITS, _QUASI = 1e-3, 1e-6, 400
 # So many of them are remembered. Row blocks are made anew when X has come this share of its norm.
 _MEMORY, _STALE = (1, 8), 0.02
 
@@ -162,7 +159,7 @@ class LevenbergMarquardt(Solver):
     def init(self, problem: Problem, X0: Array) -> LMState:
         """Return the state at X0."""
         loss, wanted = cast(PairSquares, problem.loss), False
-        if loss.offers("core") and problem.penalty.ridge == 0:
+        if loss.offers("core") and not (problem.penalty.ridge or loss.ridge) and X0.shape[1] < MOST_COLUMNS:
             wanted = 0 < 2 * self._core_degree(loss, X0.shape[1]) <= loss.mean_degree()
         if wanted or self.linear_solver == "direct" or loss.is_local():
             return LMState(loss.at(X0), damping=self.damping, core_done=int(not wanted))
@@ -195,7 +192,7 @@ class LevenbergMarquardt(Solver):
             near = slope <= _REPLACED_FIRST * 10.0**-s.replaced * s.first
             if s.replaced < _REPLACED and (near or (s.newton and s.turns < 0)):
                 s = self._with_points_replaced(loss, problem.penalty, s)
-            if 0 <= s.turns < _QUASI[s.newton] and (s.newton or slope > _NEAR * s.first):
+            if 0 <= s.turns < _QUASI and (s.newton or slope > _NEAR * s.first):
                 with suppress(NoProgress):
                     return self._turn(problem, s)
             if s.turns >= 0:
@@ -220,9 +217,9 @@ class LevenbergMarquardt(Solver):
             s.newton or s.turns >= 0 or not s.core_done or self.linear_solver == "direct" or problem.penalty.ridge
         )
         odd = odd or (s.slow_solves >= 2 and s.direct) or not loss.offers("descent")
-        p, run = s.point, None if odd else loss.descent(s.point.X, self.forcing, self.max_cg, s.damping)
-        if run is None:
+        if odd or not loss.is_small(s.point.X):
             return self.step(problem, s), ()
+        p, run = s.point, loss.descent(s.point.X, self.forcing, self.max_cg, s.damping)
         run.earlier, run.slow = float(s.before), s.slow_solves
         if len(s.blocks):
             run.take(float(p.value), p.gradient, s.blocks, float(s.mean))
@@ -230,7 +227,7 @@ class LevenbergMarquardt(Solver):
             run.look()
         looked, near = loss.n_products - counted, max(target, _NEAR_ROUND_OFF * p.rounding)
         most, goal = (most, near) if run.slope > near else (1, 0.0)
-        made, little, failed = run.go(most, goal, power=1.0, gain=0.25, far=True, slow=2.0 if s.direct else math.inf)
+        made, little, failed = run.go(most, goal, slow=2.0 if s.direct else math.inf)
         if not made:
             return self.step(problem, s), ()
         made[0] = *made[0][:3], made[0][3] + looked
@@ -245,7 +242,7 @@ class LevenbergMarquardt(Solver):
 
     def _turn(self, problem: Problem, s: LMState) -> LMState:
         """Return the state after a quasi-Newton step: the whole of it, or the best on its line where that fails."""
-        p, penalty, loss, space = s.point, problem.penalty, cast(QuarticPairs, problem.loss), problem.loss.space
+        p, penalty, loss, space = s.point, problem.penalty, cast(PairSquares, problem.loss), problem.loss.space
         G, solve_blocks = penalty.smooth_gradient(p.X, p.gradient), row_blocks_in(space).solve_blocks
 
         def metric(q: Array, _: Any) -> Array:
@@ -297,35 +294,14 @@ class LevenbergMarquardt(Solver):
     def _by_way_of_core(self, loss: PairSquares, s: LMState) -> LMState | None:
         """Return where solving for part of the points, and placing the others, leads; None where no part will do."""
         X = s.point.X
-        found = by_way_of_core(loss, X, self._core_degree(loss, X.shape[1]), self.damping, self._descend)
+        degree = self._core_degree(loss, X.shape[1])
+        found = by_way_of_core(loss, X, degree, (self.forcing, self.max_cg, self.damping))
         if found is None:
             return None
         X, damping, left = astype(found[0], float_type(X)), *found[1:]
         if left <= _FITS:
             return LMState(loss.at(X), damping=damping)
         return self._prepared(loss, X, damping, 1)
-
-    def _descend(
-        self, loss: PairSquares, X: Array, damping: float, target: float, axes: int
-    ) -> tuple[Array, float, float]:
-        """Return X, damping and loss where slope or loss have fallen enough, or X hardly extends beyond the axes."""
-        wide, cg = astype(X, np.float64), self.linear_solver != "direct"
-        run = loss.descent(wide, self.forcing, self.max_cg, damping) if cg else None
-        if run is not None:
-            run.look()
-            run.go(_IN_A_CORE, target, power=IN_CORES, gain=-math.inf, far=False, axes=axes)
-            return run.X, run.damping, run.value
-        from quartic.losses.pairs.descent import is_flat
-
-        s, before = LMState(loss.at(X), damping=damping), math.inf
-        with suppress(NoProgress):
-            for _ in range(_IN_A_CORE):
-                enough = norm(s.point.gradient) <= target or not s.point.value <= (1 - LITTLE) * before
-                if enough or (axes and is_flat(s.point.X, 0, X.shape[1], axes)):
-                    break
-                before = s.point.value
-                s = self._move(loss, Zero(), s, IN_CORES)
-        return s.point.X, s.damping, float(s.point.value)
 
     def _with_points_replaced(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
         """Return the state with points that fit far worse than the others placed anew, where that lowers the loss."""
@@ -341,7 +317,7 @@ class LevenbergMarquardt(Solver):
         s = replace(s, point=point, blocks=blocks, mean=mean, before=math.inf, newton=0, steps=(), changes=())
         return s if s.turns < 0 else self._inverted(loss, s, 0.0)
 
-    def _move(self, loss: SumOfSquares, penalty: Penalty, s: LMState, power: float = 1.0) -> LMState:
+    def _move(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
         p, blocks, mean, ridge, later = s.point, s.blocks, s.mean, penalty.ridge or 0.0, loss.space.later
         if not len(blocks):
             p, blocks = loss.linearize(p.X)
@@ -355,7 +331,7 @@ class LevenbergMarquardt(Solver):
         if self.linear_solver == "direct" or (self.linear_solver == "auto" and slow >= 2 and factors > 0):
             D = direct(loss, p, G, ridge + damping)
         else:
-            tolerance = later(lambda g, before: residual(self.forcing, g, before, power), slope, s.before)
+            tolerance = later(lambda g, before: residual(self.forcing, g, before), slope, s.before)
 
             def product(V: Array, out: Array) -> None:
                 if s.newton:
@@ -392,7 +368,7 @@ class LevenbergMarquardt(Solver):
 
 def _exact_step(loss: SumOfSquares, penalty: Penalty, p: Point, D: Array) -> tuple[float, float]:
     """Return the t > 0 of least Ψ(p + tD), and the change of Ψ at t = 1."""
-    line = Line(p, cast(QuarticPairs, loss).quartic(p, D), lambda t: loss.at(p.X + t * D))
+    line = Line(p, cast(PairSquares, loss).quartic(p, D), lambda t: loss.at(p.X + t * D))
     linear, quadratic = penalty.on_line(p.X, D)
     t = line.minimizer(math.inf, linear, quadratic)
     if not t > 0:
@@ -451,17 +427,12 @@ def conjugate_gradients(
     return D, False
 
 
-def has_matrix(loss: SumOfSquares) -> bool:
-    """Tell whether JᵀJ is to be had as a sparse matrix of SciPy: not of complete distances, nor on a torch device."""
-    return loss.offers("gauss_newton_matrix") and loss.offers("on_host")
-
-
 def direct(loss: SumOfSquares, p: Point, G: Array, shift: float) -> Array:
     """Solve (JᵀJ + shift·I) D = −G by a sparse factorisation."""
     import scipy.sparse as sp
     from scipy.sparse.linalg import splu
 
-    if not has_matrix(loss):
+    if not loss.offers("gauss_newton_matrix"):
         raise TypeError(
             f'linear_solver="direct" needs JᵀJ as a sparse matrix, which {loss.name} has not here; use "cg"'
         )
@@ -482,15 +453,14 @@ def factorable(loss: SumOfSquares, p: Point) -> bool:
     The bound is the work of a factorisation within the envelope of Cuthill and McKee's order: no more than a good
     sparse one needs, by a factor that is small for local graphs.
     """
+    import scipy.sparse as sp
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-    if not has_matrix(loss) or p.X.size > _UNKNOWNS:
+    if not loss.offers("gauss_newton_matrix") or p.X.size > _UNKNOWNS:
         return False
-    A = cast(Any, loss).gauss_newton_matrix(p)
-    size = A.shape[0]
-    place = np.empty(size, np.int64)
-    place[reverse_cuthill_mckee(A.tocsr(), symmetric_mode=True)] = np.arange(size)
-    first = place.copy()
-    rows, columns = A.nonzero()
-    np.minimum.at(first, rows, place[columns])
-    return float(np.square((place - first).astype(np.float64)).sum()) <= _WORK
+    A = (cast(Any, loss).gauss_newton_matrix(p) + sp.eye_array(p.X.size)).tocsr()
+    order = reverse_cuthill_mckee(A, symmetric_mode=True)
+    A = A[order][:, order]
+    A.sort_indices()
+    reach = np.arange(len(order)) - A.indices[A.indptr[:-1]]
+    return float(np.square(reach.astype(np.float64)).sum()) <= _WORK

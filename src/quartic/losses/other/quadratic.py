@@ -162,7 +162,8 @@ class Quadratic(Loss):
         """Return ∇²f(X)[D] = 2(N₁ + BD)."""
         D = as_floats(D)
         self.count_products(self.map.cost)
-        return 2 * (self.map.derivative(p.X, D) + self.linear.product(D))
+        N1 = self.map.times(self.map.image(p.X), D) + self.map.times(self.map.mixed(p.X, D), p.X)
+        return 2 * (N1 + self.linear.product(D))
 
     def gradient_operator(self, p: Point) -> Callable[[Array], Array]:
         """Return the map V ↦ 𝒜(XXᵀ)V + BV: one product each time."""
@@ -313,10 +314,6 @@ class QuadraticMap(ABC):
         """Return 𝒜(XXᵀ)X."""
         return self.times(self.image(X), X)
 
-    def derivative(self, X: Array, D: Array) -> Array:
-        """Return N₁ = 𝒜(XXᵀ)D + 𝒜(P)X."""
-        return self.times(self.image(X), D) + self.times(self.mixed(X, D), X)
-
     def line(self, p: QuadraticPoint, D: Array) -> MapLine:
         """Return 𝒜 on the line p + tD."""
         X, rank, both = p.X, D.shape[1], namespace(D).hstack([p.X, D])
@@ -401,9 +398,6 @@ class Blocks(QuadraticMap):
     def least(self) -> float:
         """Return s where there is one block, all of Y; else 0."""
         return self.scale if len(self.parts) == 1 else 0.0
-
-    def exponent(self, probe: Array) -> int | None:
-        return 0
 
     def scaled(self, power: int) -> Blocks:
         return Blocks(*self.parts, scale=shifted(self.scale, power))

@@ -31,7 +31,7 @@ from quartic.core.units import shifted
 from quartic.losses.base import Point
 from quartic.losses.devices import brought_here
 from quartic.losses.factor.matrix import Matrix
-from quartic.losses.factor.spectrum import factor_of_positive_part, lanczos_eigenpairs
+from quartic.losses.factor.spectrum import lanczos_eigenpairs
 from quartic.losses.factor.weighted import WeightedLeastSquares, check_weights, known_entries
 from quartic.losses.other.quadratic import Blocks, Quadratic
 
@@ -194,17 +194,7 @@ class MaskedRectangular(_TwoFactors, WeightedLeastSquares):
         degrees = self._listed.sum_by_point(self._listed.weight)
         return np.maximum(degrees, 1e-3 * degrees.mean())
 
-    def default_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
-        """Return the leading singular vectors of A filled with zeros, scaled to fit what is known; random if X ≥ 0."""
-        if nonnegative:
-            return self.random_start(rank, True, generator)
-
-        def product(V: Array) -> Array:
-            self.count_products()
-            return self._gradient_at_zero @ V  # ½[0, w∘A; (w∘A)ᵀ, 0]
-
-        X = factor_of_positive_part(product, self.n_points, rank, generator)
-        return self.best_scale(self.space.adopt(X)) if X.any() else self.random_start(rank, False, generator)
+    default_start = WeightedLeastSquares.spectral_start  # by the leading singular vectors of A
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a random X of the scale of the known entries."""

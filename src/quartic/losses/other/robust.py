@@ -28,7 +28,6 @@ from quartic.losses.factor.loss import FullLeastSquares, nonnegative_start
 from quartic.losses.factor.matrix import Matrix, SparseMatrix, as_matrix
 from quartic.losses.factor.spectrum import negative_part_of_spectrum
 from quartic.losses.factor.weighted import WeightedLeastSquares
-from quartic.losses.steps import Move
 
 # ρ by name, in the order by which the compiled passes know them
 KINDS = ("huber", "pseudo-huber", "logcosh")
@@ -67,9 +66,6 @@ class Robust(Loss):
     1/cosh²(e/δ). The Hessian of F(Y) = Σ w ρ(Y − M) is therefore the diagonal map with entries in [0, max w], so
     L_F = max w, and μ_F = 0 since ρ'' comes as near to 0 as one likes. ψ = ρ' is odd, so ∇F(0) = −w ∘ ψ(M), whose
     largest eigenvalue is −λ_min(w ∘ ψ(M)).
-
-    Whether a step is accepted hangs on f(X + D) − f(X) − ⟨∇f(X), D⟩. With B = XDᵀ + DXᵀ + DDᵀ it is the sum of
-    ρ(E + B) − ρ(E) − ψ(E)B, for which `robust_passes` has formulas of second order in B, and ψ(E)(DDᵀ)_ij.
 
     XXᵀ is made block by block and never kept: memory is that of M. F is not quadratic, so f is no quartic on lines.
 
@@ -131,17 +127,28 @@ class Robust(Loss):
     # -- the point --------------------------------------------------------------------------------------------------
 
     def at(self, X: Array) -> Point:
+        """Return the point at X; XXᵀ is made block by block, on and above the diagonal, unless entries are listed."""
         X = as_floats(X)
         self.count_products()
-        value, _, G = self._step(X, X)
+        # far beyond all residuals ρ is a parabola: that of Huber is exact, and its squares stay in floating point
+        limit = _PARABOLA * self._largest or 1.0
+        kind, delta = (self.kind, self.delta) if self.delta < limit else ("huber", limit)
+        passes, G, value = passes_in(self.space), namespace(X).zeros_like(X), 0.0
+        if self.matrix is None:
+            known = self.data.pairs
+            value = passes.pairs(kind)(X, known.start, known.cols, known.target, known.weight, delta, G)
+            return self._point(X, value, G)
+        run, size = passes.blocks(kind), _BLOCK if self.space is HOST else _DEVICE_BLOCK
+        parts = [slice(k, min(k + size, self.n_points)) for k in range(0, self.n_points, size)]
+        for a, I in enumerate(parts):
+            for J in parts[a:]:
+                E = self._residual(X, I, J)
+                value += run(E, delta) * (1 if I is J else 2)
+                G[I] += E @ X[J]
+                if I is not J:
+                    G[J] += E.T @ X[I]
+        G *= 2
         return self._point(X, value, G)
-
-    def move(self, p: Point, X: Array) -> Move:
-        """Return the step from p to X, its remainder summed entry by entry from X − p: one pass."""
-        X = as_floats(X)
-        self.count_products()
-        value, remainder, G = self._step(p.X, X)
-        return Move(p, self._point(X, value, G), remainder, X - p.X)
 
     def _rounding(self, p: Point) -> float:
         """Return about eps·max w·(‖X(XᵀX)‖ + ψ‖X‖), four times: entries of XXᵀ are known to eps of their size.
@@ -150,39 +157,6 @@ class Robust(Loss):
         """
         slopes = min(self.delta, self._largest) * norm(p.X)
         return 4 * eps(p.X) * self.smoothness * (cube_norm(to_host(p.gram)) + slopes)
-
-    def _step(self, X: Array, Y: Array) -> tuple[float, float, Array]:
-        """Return f(Y), f(Y) − f(X) − ⟨∇f(X), D⟩ and ∇f(Y), with D = Y − X, which is 0 where Y is X.
-
-        XXᵀ is made block by block, on and above the diagonal; those above count twice. It changes by
-        D(X + D/2)ᵀ + (X + D/2)Dᵀ. Known entries have a pass of their own.
-        """
-        # far beyond all residuals ρ is a parabola: that of Huber is exact, and its squares stay in floating point
-        limit = _PARABOLA * self._largest or 1.0
-        kind, delta = (self.kind, self.delta) if self.delta < limit else ("huber", limit)
-        xp, moving = namespace(X), Y is not X
-        passes, G, value, remainder = passes_in(self.space), xp.zeros_like(Y), 0.0, 0.0
-        if self.matrix is None:
-            known = self.data.pairs
-            data = known.start, known.cols, known.target, known.weight
-            return *passes.pairs(kind, moving)(X, Y, *data, delta, G), G
-        run, D = passes.blocks(kind, moving), Y - X
-        middle = X + D / 2
-        left, right = xp.hstack([D, middle]), xp.hstack([middle, D])
-        size = _BLOCK if self.space is HOST else _DEVICE_BLOCK
-        parts = [slice(k, min(k + size, self.n_points)) for k in range(0, self.n_points, size)]
-        for a, I in enumerate(parts):
-            for J in parts[a:]:
-                E, times = self._residual(X, I, J), 1 if I is J else 2
-                B, C = (left[I] @ right[J].T, D[I] @ D[J].T) if moving else (E, E)
-                there, missed = run(E, B, C, delta)
-                value += times * there
-                remainder += times * missed
-                G[I] += E @ Y[J]
-                if I is not J:
-                    G[J] += E.T @ Y[I]
-        G *= 2
-        return value, remainder, G
 
     def _residual(self, X: Array, I: slice, J: slice) -> Array:
         E: Array = X[I] @ X[J].T
@@ -217,10 +191,10 @@ class Robust(Loss):
         """Return w ∘ ψ(M), which is −∇F(0), sparse where M is: ψ(0) = 0."""
         if self.matrix is not None:
             psi = copy(self.matrix.entries())
-            passes_in(self.space).blocks(self.kind, False)(psi, psi, psi, self.delta)
+            passes_in(self.space).blocks(self.kind)(psi, self.delta)
             return as_matrix(psi if self.matrix.places() is None else self.matrix.with_entries(psi))
         psi = self.data.pairs.on_host().target.astype(np.float64)
-        passes_in(HOST).blocks(self.kind, False)(psi, psi, psi, self.delta)
+        passes_in(HOST).blocks(self.kind)(psi, self.delta)
         return SparseMatrix(self.data.weigh(psi))
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------

@@ -174,31 +174,27 @@ class Smooth(Loss):
         bound = upper_bound_of_spectrum(self._at_zero(), self.n_points, float(np.finfo(np.float64).eps), _DENSE)
         return min(bound, self.gradient_norm_at_zero)
 
-    @constant
-    def _length(self) -> float:
-        return length_beside_zero(self)
-
-    def _length_beside_zero(self) -> float:
-        return self._length
-
     def _at_zero(self) -> Callable[[Array], Array]:
         return self.gradient_operator(self.at(np.zeros((self.n_points, 1))))
 
     # -- scale ------------------------------------------------------------------------------------------------------
 
     def exponents(self) -> tuple[int | None, int | None] | None:
-        """Return log₂ of √(‖∇F(0)‖/L_F), and of L_F."""
+        """Return log₂ of √(‖∇F(0)‖/L_F), and of L_F; None where ∇F(0) is zero, but for the V it was multiplied by."""
         slope = self.gradient_norm_at_zero
         length = math.sqrt(slope / self.smoothness) if slope > 0 else 0.0
-        return None if not 0 < length < math.inf else (exponent(length), exponent(self.smoothness))
+        none = 10 * np.finfo(np.float64).tiny ** 0.25
+        return (exponent(length), exponent(self.smoothness)) if none < length < math.inf else None
 
     def in_units(self, units: Units) -> Self:
         twin, slope, curvature = copy.copy(self), units.value - 2 * units.length, units.value - 4 * units.length
         twin._units = units
         twin._strong_convexity = shifted(float(self._strong_convexity), curvature)
         twin.infimum = shifted(float(self.infimum), units.value)
-        powers = {"smoothness": curvature, "_length": units.length}
-        twin._constants = {name: shifted(value, powers.get(name, slope)) for name, value in self._constants.items()}
+        twin._constants = {
+            name: shifted(value, curvature if name == "smoothness" else slope)
+            for name, value in self._constants.items()
+        }
         return twin
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------
@@ -243,9 +239,7 @@ class UsersFunction:
             return self._differentiated(X)
         argument = X @ X.T if self.of_Y else X
         try:
-            value, found = (
-                self._both(argument) if self.gradient is True else (self.F(argument), self._gradient(argument))
-            )
+            value, found = self._pair(argument)
         except Exception as error:
             if not self.of_Y:
                 error.add_note(f'Smooth called F with X of shape {X.shape}; where F takes Y = XXᵀ, pass of="Y"')
@@ -285,7 +279,7 @@ class UsersFunction:
             Y = np.abs(np.random.default_rng(0).standard_normal(X.shape))
             for scale in _SCALES:  # X may be where f is all but constant
                 if ratio is None:
-                    ratio = self._rise(scale * Y, as_floats(self._gradient(scale * Y)), count)
+                    ratio = self._rise(scale * Y, as_floats(self._pair(scale * Y)[1]), count)
             if ratio is None:
                 return 1.0
             factor = 1.0 if abs(ratio - 1) < abs(ratio - 2) else 2.0
@@ -305,13 +299,16 @@ class UsersFunction:
         D, ratios = G * (length / size), []
         for t in (1e-3, 1e-4, 1e-5):
             count(2)
-            after, before = self._value(X + t * D), self._value(X - t * D)
+            after, before = (_number(self._pair(X + step * D)[0]) for step in (t, -t))
             expected = 2 * t * size * length
             if math.isfinite(after - before) and expected > 1e-9 * max(abs(after), abs(before)):
                 ratios.append((after - before) / expected)
         return min(ratios, key=lambda ratio: min(abs(ratio - 1), abs(ratio - 2)), default=None)
 
-    def _both(self, argument: Array) -> tuple[Any, Any]:
+    def _pair(self, argument: Array) -> tuple[Any, Any]:
+        """Return what the user's functions say of value and gradient."""
+        if callable(self.gradient):
+            return self.F(argument), self.gradient(argument)
         found = self.F(argument)
         if not isinstance(found, tuple | list) or len(found) != 2:
             raise TypeError(
@@ -319,15 +316,6 @@ class UsersFunction:
                 f"{type(found).__name__}"
             )
         return found[0], found[1]
-
-    def _value(self, X: Array) -> float:
-        return _number(self.F(X)[0] if self.gradient is True else self.F(X))
-
-    def _gradient(self, X: Array) -> Any:
-        if self.gradient is True:
-            return self.F(X)[1]
-        assert callable(self.gradient)
-        return self.gradient(X)
 
 
 def _number(value: Any) -> float:
@@ -337,30 +325,6 @@ def _number(value: Any) -> float:
         return float(np.asarray(value).reshape(()))
     except (TypeError, ValueError):
         raise TypeError(f"F, given to Smooth, must return one number, got {value!r}; is its return missing?") from None
-
-
-@np.errstate(all="ignore")
-def length_beside_zero(loss: Loss) -> float:
-    """Return a length that is not large beside the X the data ask for: 1, unless products near zero tell better.
-
-    With e = eps·length, ∇F(e²vvᵀ)v is ∇F(0)v where a much smaller e gives the same.
-    """
-    v = np.abs(np.cos(np.arange(loss.n_points, dtype=np.float64)))[:, None]
-    v /= norm(v)
-
-    def product(e: float) -> Array:
-        return loss.at(e * v).gradient / (2 * e)
-
-    length = 1.0
-    while length > 2.0**-500:
-        e = float(np.finfo(np.float64).eps) * length
-        far, near = product(e), product(2.0**-20 * e)
-        if not 0 < norm(near) < math.inf:
-            return 1.0  # ∇F(0) is zero, or there is none
-        if norm(far - near) <= 1e-6 * norm(near):
-            return length
-        length *= 2.0**-60
-    return 1.0
 
 
 @np.errstate(all="ignore")

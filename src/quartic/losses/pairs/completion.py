@@ -99,6 +99,19 @@ class KnownEntries(PairSquares):
             return nonnegative_start(self.n_points, rank, self.mean_entry(), size, generator, self.space)
         return self.best_scale(self.space.normal(generator, (self.n_points, rank)))
 
+    def spectral_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
+        """Return the leading eigenvectors of M filled with zeros, scaled so that f(tX) is least; random if X ≥ 0."""
+        if nonnegative:
+            return self.random_start(rank, True, generator)
+
+        def product(V: Array) -> Array:
+            self.count_products()
+            NV: Array = self._gradient_at_zero @ V
+            return NV
+
+        X = factor_of_positive_part(product, self.n_points, rank, generator)
+        return self.best_scale(self.space.adopt(X)) if X.any() else self.random_start(rank, False, generator)
+
 
 class Completion(KnownEntries):
     r"""Completion :math:`f(X) = \frac12\sum_{(i,j)\in\Omega} w_{ij}((XX^T)_{ij} - M_{ij})^2 + \frac\rho2\|X\|^2`.
@@ -200,18 +213,7 @@ class Completion(KnownEntries):
         plain = self.weigh(self._listed.target)
         return (plain - 0.5 * self.ridge * sp.eye_array(self.n_points)).tocsr() if self.ridge else plain
 
-    def default_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
-        """Return the leading eigenvectors of M filled with zeros, scaled so that f(tX) is least."""
-        if nonnegative:
-            return self.random_start(rank, True, generator)
-
-        def product(V: Array) -> Array:
-            self.count_products()
-            NV: Array = self._gradient_at_zero @ V
-            return NV
-
-        X = factor_of_positive_part(product, self.n_points, rank, generator)
-        return self.best_scale(self.space.adopt(X)) if X.any() else self.random_start(rank, False, generator)
+    default_start = KnownEntries.spectral_start
 
 
 def _check_places(rows: Any, cols: Any, n: int | None) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:

@@ -18,7 +18,7 @@ from quartic.core.units import Units
 from quartic.losses.base import Point, constant
 from quartic.losses.devices import refuse_tensors
 from quartic.losses.pairs.input import take_intervals, take_pairs
-from quartic.losses.pairs.loss import PairLoss, PairSquares, QuarticPairs
+from quartic.losses.pairs.loss import PairLoss, PairSquares
 from quartic.losses.pairs.pairs import BOUNDS, COMPLETE, ROOTS, SQUARES, Pairs
 
 # From so many pairs on the scale of a random start is the expected one.
@@ -152,7 +152,7 @@ class Distances(DistanceConstants, PairSquares):
         return X
 
 
-class CompleteDistances(DistanceConstants, QuarticPairs):
+class CompleteDistances(DistanceConstants, PairSquares):
     r"""All distances known: :math:`f(X) = \frac12\sum_{i<j}(\|x_i - x_j\|^2 - d_{ij}^2)^2`.
 
     What `Distances` is for a list of pairs, without the list: nothing of size n × n is made besides D.
@@ -241,8 +241,6 @@ class BoundedDistances(DistanceConstants):
     def upper(self) -> Any:
         """The upper bound of each pair."""
         return self.pairs.upper
-
-    gauss_newton_matrix = PairSquares.gauss_newton_matrix
 
     @cached_property
     def _largest_degree(self) -> float:

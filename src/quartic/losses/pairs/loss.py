@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from quartic.arrays import Array, as_floats, eps, float_type, inner, namespace, norm, total
+from quartic.arrays import Array, as_floats, astype, eps, float_type, inner, namespace, norm, total
 from quartic.arrays.space import HostSpace, Space
 from quartic.core.units import Units, exponent, shifted
 from quartic.losses.base import Loss, Point, ProductCounter
@@ -20,13 +20,8 @@ from quartic.losses.steps import Line, Move
 _LEAST, _MOST = 1e-13, 1e8
 # The equations are never solved to a smaller residual, relative to where they start.
 _LEAST_RESIDUAL = 1e-3
-#: In a core they are solved further: a step costs as much as several of conjugate gradients.
-IN_CORES = 1.5
 #: A step that lowers the loss by less than this share does next to nothing: residuals are there to stay.
 LITTLE = 1e-2
-#: A core's added column goes when the variance along it is this share of the variance along the last axis that stays.
-#: With three times as much a few more random starts end in local minima.
-FLAT = 0.03
 
 
 def row_blocks_in(space: Space) -> Any:
@@ -56,9 +51,9 @@ def next_damping(damping: float, gain: float) -> float:
     return min(max(damping * factor, _LEAST), _MOST)
 
 
-def residual(forcing: float, slope: float, earlier: float, power: float = 1.0) -> float:
+def residual(forcing: float, slope: float, earlier: float) -> float:
     """Return how far to solve the equations: as far as the last step lowered the gradient, at first not so far."""
-    return forcing if math.isinf(earlier) else max(_LEAST_RESIDUAL, min(forcing, (slope / earlier) ** power))
+    return forcing if math.isinf(earlier) else max(_LEAST_RESIDUAL, min(forcing, slope / earlier))
 
 
 class SumOfSquares(Loss):
@@ -66,8 +61,8 @@ class SumOfSquares(Loss):
 
     Each pass over the data is counted, the products with JᵀJ like any other. Further methods a loss may have, and
     solvers ask for: ``quartic``, the quartic of f on a line without gradients, where F is quadratic;
-    ``gauss_newton_matrix``, JᵀJ as a sparse matrix; and those of `quartic.losses.pairs.loss.PairSquares` that solve a
-    problem by way of a part of its points.
+    ``gauss_newton_matrix``, JᵀJ as a sparse matrix; and those of `PairSquares` that solve a problem by way of a part of
+    its points.
     """
 
     infimum = 0.0
@@ -85,8 +80,10 @@ class SumOfSquares(Loss):
         """Write JᵀJ V into ``out``, with J at p: one pass."""
 
 
-# Up to so many pairs, and columns, one compiled call makes many passes, on one thread.
-_FEW_PAIRS, _FEW_COLUMNS = 60_000, 32
+# Up to so many pairs one compiled call makes many passes, on one thread.
+_FEW_PAIRS = 60_000
+#: It takes rows of up to so many columns, the longest vector.
+MOST_COLUMNS = 32
 
 
 def _of_pairs(name: str, words: str) -> Any:
@@ -145,6 +142,16 @@ class PairLoss(SumOfSquares):
     def gauss_newton_product(self, p: Point, V: Array, out: Array) -> None:
         """Write JᵀWJ V into ``out``: one pass, which reads neither targets nor anything stored a pair."""
         self._run(PRODUCT, p.X, V, out)
+
+    def gauss_newton_matrix(self, p: Point) -> Any:
+        """Return JᵀWJ as a sparse matrix: one pass."""
+        self.count_products()
+        return self.pairs.gauss_newton_matrix(p.X)
+
+    def offers(self, capability: str) -> bool:
+        """Tell whether the loss has a method; where the pairs are not listed here, some cannot work."""
+        unlisted = capability in ("core", "descent", "gauss_newton_matrix") and not self.pairs.listed
+        return super().offers(capability) and not unlisted
 
     # -- scale ------------------------------------------------------------------------------------------------------
 
@@ -211,8 +218,8 @@ class PairLoss(SumOfSquares):
         return f"{type(self).__name__} n={self.n_points} pairs={self.n_pairs} {self.pairs.checksum()}"
 
 
-class QuarticPairs(PairLoss):
-    """A sum of squares over pairs that is an exact quartic on lines: residuals q − b, q of degree two in X."""
+class PairSquares(PairLoss):
+    """f(X) = ½ Σ_p w_p (q_p(X) − b_p)² over pairs p = (i, j), q_p = ‖x_i − x_j‖² or ⟨x_i, x_j⟩: a quartic on lines."""
 
     quadratic = True
 
@@ -260,19 +267,6 @@ class QuarticPairs(PairLoss):
         here, wanted = exponent(X), self.pairs.exponent_of_points()
         return X if here is None or wanted is None else shifted(X, wanted - here)
 
-
-class PairSquares(QuarticPairs):
-    """f(X) = ½ Σ_p w_p (q_p(X) − b_p)² over a list of pairs p = (i, j), with q_p = ‖x_i − x_j‖² or ⟨x_i, x_j⟩."""
-
-    def gauss_newton_matrix(self, p: Point) -> Any:
-        """Return JᵀWJ as a sparse matrix: one pass."""
-        self.count_products()
-        return self.pairs.gauss_newton_matrix(p.X)
-
-    def offers(self, capability: str) -> bool:
-        """Tell whether the loss has a method; ``core`` only where the pairs are listed here."""
-        return super().offers(capability) and (capability != "core" or self.pairs.listed)
-
     # -- a part of the points, and the others' places ---------------------------------------------------------------
 
     def core(self, degree: float, rank: int) -> tuple[Self, NDArray[np.bool_]] | None:
@@ -298,17 +292,12 @@ class PairSquares(QuarticPairs):
         return place(self.pairs, X, placed)
 
     def descent(self, X: Array, forcing: float, max_cg: int, damping: float) -> Any:
-        """Return damped steps from X with little in between them (`quartic.losses.pairs.descent.Descent`), or None.
-
-        None with many pairs, or where what a step takes over would be rounded.
-        """
-        if not self._is_small(X) or X.dtype != np.float64:
-            return None
+        """Return damped steps from X with next to nothing in between them (`quartic.losses.pairs.descent.Descent`)."""
         from quartic.losses.pairs.descent import Descent
 
-        return Descent(X, self.pairs, forcing, max_cg, damping, self.count_products)
+        return Descent(astype(X, np.float64), self.pairs, forcing, max_cg, damping, self.count_products)
 
-    def _is_small(self, X: Array) -> bool:
-        """Tell whether a compiled call is worth it that makes many passes on one thread."""
-        few = self.n_pairs <= _FEW_PAIRS and X.shape[1] <= _FEW_COLUMNS
-        return few and self.pairs.listed and not self.ridge
+    def is_small(self, X: Array) -> bool:
+        """Tell whether passes take so little time that a `descent`, on one thread, is worth it; all in float64."""
+        few = self.n_pairs <= _FEW_PAIRS and X.shape[1] <= MOST_COLUMNS and X.dtype == np.float64
+        return few and not self.ridge

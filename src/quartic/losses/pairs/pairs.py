@@ -29,8 +29,6 @@ _WEDGES = 64
 
 # At least so many pairs in a chunk of rows, so many for each row of the result it fills, and at most so many chunks.
 _PAIRS_IN_A_CHUNK, _PAIRS_FOR_A_ROW, _MOST_CHUNKS = 32768, 16, 8
-# Products of gradients that are made at a time, where row blocks are.
-_ENTRIES_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -281,8 +279,6 @@ class Pairs:
 
     def row_blocks(self, X: Array) -> Array:
         """Return the row blocks of JᵀWJ, packed: for X of more columns than a pass has blocks for."""
-        import scipy.sparse as sp
-
         (n, rank), (k, l) = X.shape, np.tril_indices(X.shape[1])
         if self.kind == COMPLETE:  # 4 Σ_j (x_i − x_j)(x_i − x_j)ᵀ, of centred points
             X = X - X.mean(axis=0, dtype=np.float64)
@@ -292,11 +288,9 @@ class Pairs:
         twice = ends[0] == ends[1]  # an entry of the diagonal has both its gradients in one block
         values[twice, :rank] += values[twice, rank:]
         values[twice, rank:] = 0.0
-        step = max(1, _ENTRIES_AT_ONCE // len(k))
-        for part in (slice(at, at + step) for at in range(0, len(values), step)):
-            for end, u in zip(ends, np.hsplit(values[part], 2), strict=True):
-                at = np.arange(len(u) + 1)
-                B += sp.csr_array((np.ones(len(u)), end[part], at), shape=(len(u), n)).T @ (u[:, k] * u[:, l])
+        for end, u in zip(ends, np.hsplit(values, 2), strict=True):
+            for at in range(len(k)):
+                B[:, at] += np.bincount(end, u[:, k[at]] * u[:, l[at]], n)
         return B
 
     def _gradients(self, X: Array) -> tuple[list[Any], Array]:
