@@ -199,9 +199,9 @@ def test_a_minimum_elsewhere_is_another_answer_and_the_same_one_moved_is_none():
     X, objective = found.X, found.best_objective
     everyone, no_one = np.ones(4, dtype=bool), np.empty(0, dtype=np.int64)
     for Y in (X, X @ np.array([[0.0, 1.0], [1.0, 0.0]]) + 3.0):
-        assert len(found.answer(Y).sides(X, everyone, no_one)[0]) == 0
+        assert len(found.answer(Y).sides(everyone, no_one)[0]) == 0
     assert found.fits_as_well(objective, X[[0, 2, 1, 3]])
-    assert len(found.answer(X[[0, 2, 1, 3]]).sides(X, everyone, no_one)[0]) == 4
+    assert len(found.answer(X[[0, 2, 1, 3]]).sides(everyone, no_one)[0]) == 4
     assert not found.fits_as_well(20 * objective, 2 * X)
 
 

@@ -197,6 +197,7 @@ class Settings:
     refine: str | None = None
     noise: float | None = None
     robust: bool = False
+    cleaned: bool = False  # distances that contradict the others are left out
     approximate: bool = False  # the distances are right, and fewer dimensions than they need are wanted
     deadline: float = np.inf
     callback: Callable[[Progress], object] | None = None
@@ -372,7 +373,7 @@ class Search:
         component, everyone = self.component, np.arange(len(X))
         least = max(4 * component.root_mean_square(self.errors), OUTLIER * (component.noise or 0.0))
         piece = np.zeros(len(X), dtype=bool) if piece is None else piece
-        return OtherAnswer(X, max(least, MOVED * component.size), everyone, piece)
+        return OtherAnswer(self.X, X, max(least, MOVED * component.size), everyone, piece)
 
     def note(self, text: str) -> None:
         """Write down a step, and how well the best points meet the distances now."""

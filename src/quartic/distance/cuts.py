@@ -74,23 +74,24 @@ class Cut:
 
 @dataclass(frozen=True, eq=False)
 class OtherAnswer:
-    """Another answer that fits as well: where it has the ``points``, and which of them lie on one side of a cut.
+    """Another answer that fits as well as the ``best``: its ``places`` of the points, and which lie beyond a cut.
 
     Points are elsewhere if that is by more than ``least``.
     """
 
+    best: Array
     places: Array
     least: float
     points: Indices
     piece: Mask
 
-    def sides(self, X: Array, among: Mask, anchors: Indices) -> tuple[Indices, Indices]:
-        """Return which points ``among`` all are elsewhere, and the others, which lie alike in X; or all and none.
+    def sides(self, among: Mask, anchors: Indices) -> tuple[Indices, Indices]:
+        """Return which points ``among`` all are elsewhere, and the others, which lie alike; or all and none.
 
         Those that lie alike are looked for among those on the side with more anchors, or with more points.
         """
-        known, among = mask_of(anchors, len(X))[self.points], among[self.points]
-        X, Y = X[self.points], self.places
+        known, among = mask_of(anchors, len(among))[self.points], among[self.points]
+        X, Y = self.best, self.places
 
         def near(some: Mask) -> Mask:
             """Return the points that stay where ``some`` are moved onto their places in X."""
@@ -101,13 +102,15 @@ class OtherAnswer:
         if np.count_nonzero(among) < 2 or near(among).sum() == among.sum():
             return self.points[among & False], self.points[among]
         sides = among & ~self.piece, among & self.piece
-        stay = max(sides, key=lambda side: (np.count_nonzero(side & known), np.count_nonzero(side)))
+        stay = kept = max(sides, key=lambda side: (np.count_nonzero(side & known), np.count_nonzero(side)))
         for _ in range(len(X)):
             before, stay = stay, near(stay)
             if (stay == before).all() or np.count_nonzero(stay) <= X.shape[1]:
                 break
         if not stay[before].all():
             stay = stay & False
+        elif self.piece.any():  # on the other side of the cut noise moves points too, by less than the reflected ones
+            stay = stay | kept
         return self.points[among & ~stay], self.points[stay]
 
 

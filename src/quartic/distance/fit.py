@@ -106,15 +106,12 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
 
     ``everything`` is all pairs, in chunks, where the measurements are only some of them.
     """
+    if settings.robust and not settings.cleaned:
+        return _locate_robustly(data, settings)
     if data.power:
         if everything is not None:
             raise ValueError(f"distances in Dask's chunks must be nearer to one: multiply them by 2**{-data.power}")
         settings = _scale_settings(settings, -data.power)
-    found = _locate_robustly(data, settings) if settings.robust else _locate(data, settings, everything)
-    return _scale_answer(found, data.power, 2 if settings.refine == "stress" else 4) if data.power else found
-
-
-def _locate(data: Measurements, settings: Settings, everything: DaskDistances | None = None) -> Located:
     n, rank = data.n_points, settings.n_components
     targets = None if settings.align_to is None else check_targets(settings.align_to, n, rank)
     simplices = None if settings.signs is None else check_signs(settings.signs, n, rank)
@@ -170,12 +167,13 @@ def _locate(data: Measurements, settings: Settings, everything: DaskDistances | 
     noise = float(np.linalg.norm(errors)) if whole.are_met(errors) and not whole.bounded else 0.0
     possible = assess_at(fixing, X, data.anchors, room, core, generator, in_place=account.in_place, noise=noise)
     sure = possible.determined
-    for no_one_stays in (False, True):  # first who stays must be sure of the others
+    for no_one_stays in (False, False, True):  # who stays must be sure of the others; then answers in which no one does
         for other in account.others:
-            here, there = other.sides(X, possible.determined, data.anchors)
-            if len(here) and (len(there) or no_one_stays):
+            here, there = other.sides(possible.determined, data.anchors)
+            if len(here) and (len(there) == 0) == no_one_stays:
                 possible = possible.without([(here, there)], data.anchors)
-        possible = possible.proved_by_itself(sure, fixing, data.anchors)
+        if not no_one_stays:
+            possible = possible.proved_by_itself(sure, fixing, data.anchors)
     if joined is not None:
         account.story[0].insert(0, f"{n - data.n_points} points joined to others at distance 0")
         component, X, account.unexplained = find_components(given), X[joined.label], account.unexplained[joined.label]
@@ -199,21 +197,23 @@ def _locate(data: Measurements, settings: Settings, everything: DaskDistances | 
     findings += odd
     X, chirality, unmet = place_answer(X, given, component, targets, simplices, whole.size)
     rmse = float(np.sqrt(np.mean(errors[given.counts] ** 2))) if everything is None else everything.misfit(X)
-    return Located(
+    found = Located(
         given, X, rmse, determination, component, chirality, account.result, account.n_iter, account.story,
         findings + unmet, joined,
     )  # fmt: skip
+    return _scale_answer(found, data.power, 2 if settings.refine == "stress" else 4) if data.power else found
 
 
 def _locate_robustly(data: Measurements, settings: Settings) -> Located:
     """Return the points of the distances that agree; those left out are judged again by the answer, until it stays."""
-    settings, whole = settings.begin(), Component.of_all(data, settings.noise, None)
+    settings = replace(settings.begin(), cleaned=True)
+    whole = Component.of_all(data, _scale_settings(settings, -data.power).noise, None)
     generator = np.random.default_rng(0)
     wrong = find_gross_errors(whole, settings.n_components, generator)
     for _ in range(_REFITS):
-        found, left_out = _locate(data.without(wrong), settings), wrong
+        found, left_out = locate(data.without(wrong), settings), wrong
         # where the points are not sure, nothing is known of the distances between them
-        X, sure = found.X.copy(), found.determination.determined & (found.component == 0)
+        X, sure = shifted(found.X.copy(), -data.power), found.determination.determined & (found.component == 0)
         sure = sure | place_by_most(whole, X, ~sure, generator)
         judged = data.fixing & sure[data.pairs].all(axis=1)
         wrong = np.where(judged, whole.outliers(whole.errors(X)), left_out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from quartic.distance.component import Component, Search
 from quartic.distance.cuts import is_flat
 from quartic.distance.findings import DistanceWarning, UndeterminedWarning, mark
 from quartic.distance.graph import Indices, Mask, PairGraph, find_clique, mask_of
-from quartic.distance.noise import take_damped_steps
 from quartic.init import classical_mds, eigenmap_start, shortest_path_start
 
 # Shortest paths between all points are stored up to this many of them; else from so many.
@@ -127,6 +127,30 @@ def fit_places(
     root = np.sqrt(w)
     x, e = take_damped_steps(look, x, steps)
     return x, np.sum(e**2, axis=-1)
+
+
+# Steps are damped by this share of the trace at least: a Hessian may be singular, round-off not be seen beside it.
+_LEAST_SHIFT = 1e-12
+
+
+def take_damped_steps(look: Callable[[Array], tuple[Array, Array]], x: Array, steps: int) -> tuple[Array, Array]:
+    """Return where Levenberg–Marquardt steps on many small problems at once lead, and the residuals there.
+
+    ``look`` returns residuals (…, m) and their Jacobians (…, m, k) at unknowns (…, k).
+    """
+    e, J = look(x)
+    shift, identity = np.full(x.shape[:-1], 1e-3), np.eye(x.shape[-1])
+    for _ in range(steps):
+        turned = np.swapaxes(J, -1, -2)
+        H = turned @ J
+        H += (shift * np.trace(H, axis1=-2, axis2=-1) + 1e-300)[..., None, None] * identity
+        y = x - np.linalg.solve(H, turned @ e[..., None])[..., 0]
+        f, K = look(y)
+        better = np.sum(f**2, axis=-1) < np.sum(e**2, axis=-1)
+        x, e = np.where(better[..., None], y, x), np.where(better[..., None], f, e)
+        J = np.where(better[..., None, None], K, J)
+        shift = np.where(better, np.maximum(shift / 5, _LEAST_SHIFT), np.minimum(shift * 10, 1e6))
+    return x, e
 
 
 # -- bounds met by building up: branch over where the next point may be, prune what breaks bounds ----------

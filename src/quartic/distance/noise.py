@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -33,9 +33,6 @@ from quartic.distance.graph import Indices, Mask, PairGraph, check_indices, find
 _CLIQUES, _ENOUGH = 300, 60
 # Residuals of the whole fit may exceed what the cliques show by this factor, in squares.
 _FACTOR = 1.5
-_STEPS = 12
-# Steps are damped by this share of the trace at least: a Hessian may be singular, round-off not be seen beside it.
-_LEAST_SHIFT = 1e-12
 
 
 def noise_explains(
@@ -82,7 +79,7 @@ def noise_explains(
 
 
 def _fit_cliques(delta: Array, root: Array, d: int) -> tuple[Array, Array]:
-    """Return residuals √w (q − δ) and leverages of cliques fitted one by one: classical scaling, Gauss–Newton steps."""
+    """Return residuals √w (q − δ) and leverages of cliques fitted one by one: classical scaling, and one step."""
     count, m = delta.shape
     k = round((1 + float(np.sqrt(1 + 8 * m))) / 2)
     first, second = np.triu_indices(k, 1)
@@ -93,36 +90,12 @@ def _fit_cliques(delta: Array, root: Array, d: int) -> tuple[Array, Array]:
     values, vectors = np.linalg.eigh(B)
     X = vectors[:, :, -d:] * np.sqrt(np.maximum(values[:, None, -d:], 0.0))
 
-    def look(x: Array) -> tuple[Array, Array]:
-        X = x.reshape(count, k, d)
-        U = 2 * root[:, :, None] * (X[:, first] - X[:, second])
-        J = np.zeros((count, m, k, d))
-        J[:, np.arange(m), first], J[:, np.arange(m), second] = U, -U
-        return root * (np.sum((X[:, first] - X[:, second]) ** 2, axis=2) - delta), J.reshape(count, m, k * d)
-
-    x, e = take_damped_steps(look, X.reshape(count, k * d), _STEPS)
-    span = np.linalg.svd(look(x)[1], full_matrices=False)[0][:, :, : k * d - d * (d + 1) // 2]
-    return e, np.sum(span**2, axis=2)
-
-
-def take_damped_steps(look: Callable[[Array], tuple[Array, Array]], x: Array, steps: int) -> tuple[Array, Array]:
-    """Return where Levenberg–Marquardt steps on many small problems at once lead, and the residuals there.
-
-    ``look`` returns residuals (…, m) and their Jacobians (…, m, k) at unknowns (…, k).
-    """
-    e, J = look(x)
-    shift, identity = np.full(x.shape[:-1], 1e-3), np.eye(x.shape[-1])
-    for _ in range(steps):
-        turned = np.swapaxes(J, -1, -2)
-        H = turned @ J
-        H += (shift * np.trace(H, axis1=-2, axis2=-1) + 1e-300)[..., None, None] * identity
-        y = x - np.linalg.solve(H, turned @ e[..., None])[..., 0]
-        f, K = look(y)
-        better = np.sum(f**2, axis=-1) < np.sum(e**2, axis=-1)
-        x, e = np.where(better[..., None], y, x), np.where(better[..., None], f, e)
-        J = np.where(better[..., None, None], K, J)
-        shift = np.where(better, np.maximum(shift / 5, _LEAST_SHIFT), np.minimum(shift * 10, 1e6))
-    return x, e
+    U = 2 * root[:, :, None] * (X[:, first] - X[:, second])
+    J = np.zeros((count, m, k, d))
+    J[:, np.arange(m), first], J[:, np.arange(m), second] = U, -U
+    span = np.linalg.svd(J.reshape(count, m, k * d), full_matrices=False)[0][:, :, : k * d - d * (d + 1) // 2]
+    e = root * (np.sum((X[:, first] - X[:, second]) ** 2, axis=2) - delta)
+    return e - (span @ (np.swapaxes(span, 1, 2) @ e[..., None]))[..., 0], np.sum(span**2, axis=2)
 
 
 EXACT_LIMIT = 3000

@@ -54,7 +54,7 @@ _AGAIN, _STARTS_AGAIN = 1 + 1e-6, 3
 # Cuts tried; steeper ones are not worth a run.
 _CUTS, _STEEP = 12, 0.5
 # A misfit of this share of the distances leaves room for many answers, and is called noise only where it is known.
-_LOUD = 0.1
+_LOUD = 0.15
 # Rounds through more dimensions after the first start, and of pieces after the last one.
 _ROUNDS, _SHAKES = 12, 60
 # Times that points are built up one by one within their bounds.
@@ -95,10 +95,12 @@ def search_component(component: Component, init: Any, effort: Settings, generato
         if not auto or (kept is None and _is_found_again(search, ends)):
             break
         _improve(search, _ROUNDS if kept is None else _ROUNDS // 2)
-        doubts = _has_doubts(search, ends)
+        if component.n_points <= _FOLDED:
+            _polish(search)
+        ends.append((search.best_objective, search.X))
         if kept is not None:
             search.offer(kept)
-        kept = search.best
+        kept, doubts = search.best, _has_doubts(search, ends)
         if effort.spent() or (not doubts and (search.done() or component.n_points > _LARGE)):
             break
         if not doubts and not component.bounded and _is_settled(search, ends):
@@ -232,22 +234,19 @@ def is_loud(component: Component, errors: Array, settings: Settings) -> bool:
 
 
 def _has_doubts(search: Search, ends: list[tuple[float, Array]]) -> bool:
-    """Add where this start led to the ``ends``; tell whether another may lead elsewhere and meet distances as well.
+    """Tell whether another start may lead elsewhere and meet distances as well.
 
     A fold of points nearly in special position, a grid say, is no answer, and meets them as well as if they were
     rounded. Within noise that is known few distances may be met in several ways, of which none is better.
     """
-    component, alike = search.component, 0
-    if search.effort.solver == "auto" and not component.bounded and component.core is None:
-        if component.n_points <= _FOLDED and search.is_met():
-            _polish(search)
-            alike = 0 if component.are_met(search.errors, _NEARLY_MET) else 1
-        elif component.n_points <= _SMALL and component.noise is not None and search.is_explained():
-            alike = 1
-    if alike:
-        alike += sum(search.fits_as_well(*end) for end in ends)
-    ends.append((search.best_objective, search.X))
-    return 0 < alike < _ALIKE
+    component = search.component
+    if search.effort.solver != "auto" or component.bounded or component.core is not None:
+        return False
+    if component.n_points <= _FOLDED and search.is_met():
+        doubtful = not component.are_met(search.errors, _NEARLY_MET)
+    else:
+        doubtful = component.n_points <= _SMALL and component.noise is not None and bool(search.is_explained())
+    return doubtful and sum(search.fits_as_well(*end) for end in ends) < _ALIKE
 
 
 def _flat_cuts(search: Search) -> list[Cut]:
