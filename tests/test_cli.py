@@ -646,8 +646,8 @@ def test_a_signal_between_runs_is_seen_too(walk, tmp_path, monkeypatch):
         os.kill(os.getpid(), signal.SIGTERM)
         return 0
 
-    monkeypatch.setattr("quartic.distance.search.place_points_anew", told)
-    assert moves.place_points_anew is not told
+    monkeypatch.setattr("quartic.distance.search.approach", told)
+    assert moves.approach is not told
     done = quick("locate", path, "-d", 2, "-o", tmp_path / "out.csv", code=1)
     assert "interrupted: the best result so far is written to" in done.stderr
     assert len(rows_of((tmp_path / "out.csv").read_text())) == 40

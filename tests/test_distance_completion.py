@@ -998,7 +998,7 @@ def test_cross_validation_and_metadata():
     T = points(60, 3, seed=7)
     D = squareform(pdist(T))
     right = cross_val_score(DistanceCompletion(3, random_state=0), D, cv=2)
-    with pytest.warns(MisfitWarning, match="is too few"):
+    with pytest.warns(MisfitWarning, match="too few dimensions|far more"):
         flat = cross_val_score(DistanceCompletion(1, random_state=0), D, cv=2)
     assert (right > -1e-6).all()
     assert (flat < -0.05).all()
@@ -1075,7 +1075,7 @@ def test_noise_that_is_known_explains_what_few_distances_miss():
     assert n_sure > 0.9 * n_fixed
 
 
-@pytest.mark.parametrize(("seed", "n_sure"), [(1249, 0), (1766, 2), (2711, 0), (3725, 9)])
+@pytest.mark.parametrize(("seed", "n_sure"), [(1249, 0), (1766, 3), (2711, 4), (3725, 9)])
 def test_what_fits_in_two_ways_within_the_noise_is_not_determined(seed, n_sure):
     """With a distance or two more than it takes, exact ones would determine most of these points."""
     X, pairs, d, sigma = noisy_points(seed, 1e-3)

@@ -29,7 +29,6 @@ from quartic.distance.graph import (
     Indices,
     Mask,
     PairGraph,
-    find_clique,
     grow,
     grow_bodies,
     is_local,
@@ -51,7 +50,7 @@ def find_generic_bodies(
     """
     n = graph.n_points
     first = None if given is None else np.isin(np.arange(n), given)
-    grown = grow_bodies(graph, d, d + 2, rng, _trilateration(graph, d), sharing(d + 1), first)
+    grown = grow_bodies(graph, d, rng, _trilateration(graph, d), sharing(d + 1), first)
     small, points, rims = reduce_graph(graph, grown, d)
     if small.n_points > DENSE_LIMIT and not elimination_is_cheap(small.matrix, d):
         grown = _with_dense_core(graph, small, points, grown, d, rng)
@@ -65,9 +64,16 @@ def find_generic_bodies(
     if framework is not None:
         found = [mask_of(points[inside], n) for inside in framework.find_bodies(rims)]
         bodies = _close(graph, [*grown, *found], d)
-    bodies += _simplices(graph, d, bodies, rng)
+    if 0 < n <= d and (graph.degrees == n - 1).all():  # so is a triangle in space
+        bodies = [np.ones(n, dtype=bool)]
     if given is not None:  # the body tied to the anchors comes first, whatever its size
         bodies.sort(key=lambda body: -np.count_nonzero(body[given]))
+    # a complete graph on d + 1 points is a body by itself, but where it only hangs on another
+    kept: list[Mask] = []
+    for body in bodies:
+        if np.count_nonzero(body) > d + 1 or not any((body & other).any() for other in kept):
+            kept.append(body)
+    bodies = kept
     rigid = np.zeros(n, dtype=bool)
     if bodies:
         rigid |= bodies[0]
@@ -114,22 +120,6 @@ def _with_dense_core(
     except Undecided:
         return bodies
     return _close(graph, [*bodies, *(mask_of(points[core][inside], graph.n_points) for inside in inner)], d)
-
-
-def _simplices(graph: PairGraph, d: int, bodies: list[Mask], rng: np.random.Generator) -> list[Mask]:
-    """Return disjoint complete graphs on d + 1 points outside all bodies; all of a complete graph on fewer points."""
-    n = graph.n_points
-    if n <= d:
-        return [np.ones(n, dtype=bool)] if n and (graph.degrees == n - 1).all() else []
-    free = ~np.any(bodies, axis=0) if bodies else np.ones(n, dtype=bool)
-    candidates = np.flatnonzero(free & (graph.degrees >= d))
-    found = []
-    for v in candidates[:2000]:
-        clique = find_clique(graph, int(v), d + 1, free, rng) if free[v] else None
-        if clique is not None:
-            free[clique] = False
-            found.append(mask_of(clique, n))
-    return found
 
 
 # So many points are drawn that each is linked to this many times d + 1 of them; the fewest for which it is worth it.

@@ -20,8 +20,9 @@ from quartic.arrays.threads import one_blas_thread
 from quartic.core.loop import Progress
 from quartic.core.result import Result
 from quartic.core.stopping import check_estimator
+from quartic.core.units import shifted
 from quartic.datasets import pair_distances
-from quartic.distance.component import Settings
+from quartic.distance.component import Settings, spans_space
 from quartic.distance.data import (
     find_points,
     is_complete,
@@ -36,8 +37,8 @@ from quartic.distance.data import (
     without_round_off,
 )
 from quartic.distance.determination import Determination
-from quartic.distance.fit import Located, locate, locate_complete, reflect_through
-from quartic.distance.moves import place_new_points
+from quartic.distance.fit import Located, locate, locate_complete
+from quartic.distance.moves import mirror_images, place_new_points
 from quartic.distributed.inputs import is_dask_array, is_dask_frame
 from quartic.graphs.inputs import refuse_not_finite
 from quartic.losses.devices import device_for
@@ -143,10 +144,9 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     -----
     ``"auto"`` begins with eigenvectors, or at random, where any two points may be linked, and else with shortest paths
     from landmarks, or above 3000 points with patches (above 500 these come second). A fit that leaves residuals is
-    shaken into one or two dimensions more and brought back: pieces that lie on their wrong side turn over there. Then
-    points that fit badly are placed anew one at a time. It goes on to other starts while some distances are missed by
-    far more than the others, which noise does not do; at last small pieces are reflected, scattered or lifted again and
-    again. Measured by ``benchmarks/distance_acceptance.py``.
+    shaken into one or two dimensions more and brought back: pieces that lie on their wrong side turn over there. It
+    goes on to other starts while some distances are missed by far more than the others, which noise does not do.
+    Measured by ``benchmarks/distance_acceptance.py``.
 
     Examples
     --------
@@ -443,7 +443,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         held = np.zeros(len(mirrored), dtype=bool)
         if len(data.anchors):
             held = self.component_ == self.component_[data.anchors[0]]
-            mirrored[held] = reflect_through(mirrored[held], data.places)
+            places = mirrored[data.anchors]
+            mirrored[held] = mirrored[held] if spans_space(places) else mirror_images(mirrored[held], places)[0]
         mirrored[~held, -1] *= -1.0
         return mirrored
 
@@ -475,8 +476,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
         check_is_fitted(self)
         data = self._located.data
-        found = self.distances(data.pairs)
-        return plots.errors(found - np.clip(found, data.lower, data.upper), ax)
+        found, low, high = self.distances(data.pairs), shifted(data.lower, data.power), shifted(data.upper, data.power)
+        return plots.errors(found - np.clip(found, low, high), ax)
 
     # -- what a fit is given, and what it leaves --------------------------------------------------------------------
 

@@ -17,12 +17,12 @@ from quartic.arrays import Array, RandomState, norm, to_host
 from quartic.core.loop import Progress, minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result, Status
-from quartic.core.units import shifted
 from quartic.datasets.points import lengths_between
 from quartic.distance.bodies import ProvingCore
-from quartic.distance.cuts import Cut, rigid_motion
+from quartic.distance.cuts import Cut, OtherAnswer, rigid_motion
 from quartic.distance.data import Measurements
-from quartic.distance.graph import Indices, PairGraph, mask_of
+from quartic.distance.determination import LIKELY, MOVED
+from quartic.distance.graph import Indices, Mask, PairGraph, mask_of
 from quartic.distance.noise import FLAT_WHOLE, noise_explains
 from quartic.losses import Anchored, BoundedDistances, Distances, RawStress
 from quartic.solvers import Solver
@@ -79,12 +79,10 @@ class Component(Measurements):
 
     def with_pairs(self, mine: NDArray[np.int64], number: NDArray[np.int64], n: int) -> Component:
         """Return the pairs with these numbers, point i called ``number[i]``."""
-        return self._with(mine, np.sort(number[self.pairs[mine]], axis=1), n)
-
-    def _with(self, mine: NDArray[np.int64], pairs: NDArray[np.int64], n: int) -> Component:
+        pairs = np.sort(number[self.pairs[mine]], axis=1)
         columns = self.lower[mine], self.upper[mine], self.guess[mine]
         weights = None if self.weights is None else self.weights[mine]
-        return Component(n, pairs, *columns, weights, noise=self.noise)
+        return Component(n, pairs, *columns, weights, power=self.power, noise=self.noise)
 
     @cached_property
     def stress(self) -> RawStress:
@@ -218,32 +216,26 @@ class Settings:
         """Tell whether the search is to end with what it has: the time is up, or it was told to stop."""
         return time.perf_counter() >= self.deadline or self.stopped()
 
+    def watch(self, progress: Progress) -> None:
+        """Show the user an iteration of a run; who raises StopIteration ends the whole search."""
+        assert self.callback is not None
+        try:
+            self.callback(progress)
+        except StopIteration:
+            self.told.append(Status.CALLBACK)
+            raise
+
     def stopped(self) -> bool:
         """Tell whether it was told to stop, by Ctrl-C or by the callback."""
         return bool(self.told)
 
 
-@dataclass(frozen=True)
-class Step:
-    """A step of a search in words, and how well the distances were met after it."""
-
-    text: str
-    rmse: float | None = None
-    met: bool = False
-
-    def tell(self, power: int = 0) -> str:
-        """Return it in words, with lengths times 2^power."""
-        if self.rmse is None:
-            return self.text
-        return f"{self.text} (rmse {shifted(self.rmse, power):.2g}{', all met' if self.met else ''})"
-
-
 @dataclass(eq=False)
 class Search:
-    """Runs on one component, and what they led to: the lowest so far, what was done, whether the misfit is noise.
+    """Runs on one component, and what they led to: the lowest so far, what was done, whether the misfit is explained.
 
     ``drawn`` is a random start: the tolerance of a run from it refers to its own gradient. ``cuts`` are the flat cuts
-    of a result, ``contradicted`` says whether distances contradict others, as far as that was asked, ``_missed`` by how
+    of a result, ``_missed`` by how
     much a result misses the distances.
     """
 
@@ -253,11 +245,11 @@ class Search:
     best: Result | None = None
     n_iter: int = 0
     n_products: int = 0
-    steps: list[Step] = field(default_factory=list)
-    settled: bool = False
+    steps: list[str] = field(default_factory=list)
+    explained: bool = False
+    others: list[OtherAnswer] = field(default_factory=list)
     in_place: bool | None = None
     drawn: Array | None = None
-    contradicted: bool | None = None
     cuts: tuple[Result | None, list[Cut]] = (None, [])
     _missed: tuple[Result | None, Array] = (None, np.empty(0))
 
@@ -278,11 +270,8 @@ class Search:
         pairs, squared, weights = (None if A is None else torch.from_numpy(A).to(device) for A in columns)
         return Distances(pairs, squared, component.n_points, weights)
 
-    def run(
-        self, X: Array, *, tol: float | None = None, max_iter: int | None = None, beat: float | None = None,
-        loss: Any = None,
-    ) -> Result:  # fmt: skip
-        """Minimise from X, in as many dimensions as X has; a run that will not get below ``beat`` is given up.
+    def run(self, X: Array, *, tol: float | None = None, max_iter: int | None = None, loss: Any = None) -> Result:
+        """Minimise from X, in as many dimensions as X has.
 
         Anchors are held, where there are any. Another ``loss`` than that of squares takes solvers for it alone.
         """
@@ -305,7 +294,7 @@ class Search:
             problem, start, solver=solver, tol=effort.tol if tol is None else tol, reference=reference,
             max_iter=0 if effort.stopped() else most,
             max_time=None if np.isinf(effort.deadline) else max(effort.deadline - time.perf_counter(), 1e-3),
-            callback=_watch(effort, beat), verbose=effort.verbose,
+            callback=None if effort.callback is None else effort.watch, verbose=effort.verbose,
         )  # fmt: skip
         if result.status is Status.INTERRUPTED:
             effort.told.append(result.status)
@@ -362,9 +351,34 @@ class Search:
         """Tell whether their misfit is round-off or what noise leaves; None where the data do not show the noise."""
         return self.component.is_explained(self.X, self.errors, self.generator)
 
+    def fits_as_well(self, objective: float, X: Array, exact: float = _EXACT) -> bool:
+        """Tell whether other points are as likely as the best: all met as well, or not missed by more than noise tells.
+
+        Twice the logarithms of the likelihoods differ by RSS / σ²; where the noise is unknown, by RSS · freedom / RSS₀.
+        Distances met to ``exact`` are met no worse by the other.
+        """
+        component = self.component
+        here, there = self.errors, component.errors(X)
+        if component.noise is None and component.are_met(here):
+            return component.are_met(there, exact if component.are_met(here, exact) else _EXACT)
+        squares, others = (float(np.sum(component.that_count(errors) ** 2)) for errors in (here, there))
+        if component.noise is not None:
+            return others <= squares + LIKELY * component.noise**2
+        freedom = max(len(component.pairs) - self.effort.n_components * component.n_points, 1)
+        likely = 1 + LIKELY / freedom
+        return objective <= likely * self.best_objective or others <= likely * squares
+
+    def answer(self, X: Array, piece: Mask | None = None) -> OtherAnswer:
+        """Return other points as another answer, which differs from the best by reflecting a piece, say."""
+        component, everyone = self.component, np.arange(len(X))
+        least = max(4 * component.root_mean_square(self.errors), OUTLIER * (component.noise or 0.0))
+        piece = np.zeros(len(X), dtype=bool) if piece is None else piece
+        return OtherAnswer(self.X, X, max(least, MOVED * component.size), everyone, piece)
+
     def note(self, text: str) -> None:
         """Write down a step, and how well the best points meet the distances now."""
-        self.steps.append(Step(text, self.component.root_mean_square(self.errors), self.is_met()))
+        rmse = self.component.tell(self.component.root_mean_square(self.errors), 2)
+        self.steps.append(f"{text} (rmse {rmse}{', all met' if self.is_met() else ''})")
 
     def is_met(self) -> bool:
         """Tell whether the best points meet all distances, from the loss alone where it is as small as can be."""
@@ -400,31 +414,6 @@ class Search:
 def gradient_at_random(loss: Any, rank: int) -> float:
     """Return the size of the gradient at a random start."""
     return norm(loss.at(loss.random_start(rank, False, np.random.default_rng(0))).gradient)
-
-
-def _watch(effort: Settings, beat: float | None) -> Callable[[Progress], None] | None:
-    """Return what sees the iterations of a run: the user, who may end the whole search, and who gives a run up.
-
-    A run is given up where its progress will not take it below ``beat`` in a few more steps.
-    """
-    if effort.callback is None and beat is None:
-        return None
-    values: list[float] = []
-
-    def see(progress: Progress) -> None:
-        if effort.callback is not None:
-            try:
-                effort.callback(progress)
-            except StopIteration:
-                effort.told.append(Status.CALLBACK)
-                raise
-        values.append(progress.objective)
-        if beat is not None and len(values) > 8 and progress.objective > 0.5 * beat:
-            rate = progress.objective / values[-9]
-            if rate > 0.8 or progress.objective * rate**3 > 0.9 * beat:
-                raise StopIteration
-
-    return see
 
 
 def turn_to_principal_axes(X: Array, rank: int | None = None) -> Array:

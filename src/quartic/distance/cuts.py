@@ -56,19 +56,15 @@ class Cut:
         Y[self.piece] -= 2 * np.outer((X[self.piece] - self.center) @ self.normal, self.normal)
         return Y
 
-    def sides(self, X: Array, least: float, alone: bool = True) -> tuple[Indices, Indices]:
-        """Return the points on this side of the cut and on the other that reflection moves by more than ``least``.
+    def sides(self, X: Array, least: float) -> tuple[Indices, Indices]:
+        """Return the piece, and the points that may be elsewhere against it: all but those it turns about.
 
-        One that is not ``alone`` may be done after another, which moves its hyperplane: then only points that the piece
-        is linked to are sure to stay.
+        Another piece may be reflected first, which moves the hyperplane: only those that this one is linked to stay.
         """
-        away = 2 * np.abs((X - self.center) @ self.normal) > least
-        if not alone:
-            stay = ~away
-            away[:] = True
-            away[self.boundary] = ~stay[self.boundary]
-        here = mask_of(self.piece, len(X))
-        return np.flatnonzero(away & here), np.flatnonzero(away & ~here)
+        free = np.ones(len(X), dtype=bool)
+        free[self.boundary] = 2 * np.abs((X[self.boundary] - self.center) @ self.normal) > least
+        free[self.piece] = False
+        return self.piece, np.flatnonzero(free)
 
     @property
     def slope(self) -> float:
@@ -77,40 +73,45 @@ class Cut:
 
 
 @dataclass(frozen=True, eq=False)
-class OtherSide:
-    """Another answer: points on two sides of a cut, and where they are after reflecting one side and refitting."""
+class OtherAnswer:
+    """Another answer that fits as well as the ``best``: its ``places`` of the points, and which lie beyond a cut.
 
-    here: Indices
-    there: Indices
+    Points are elsewhere if that is by more than ``least``.
+    """
+
+    best: Array
     places: Array
+    least: float
+    points: Indices
+    piece: Mask
 
-    def numbered(self, points: Indices) -> OtherSide:
-        """Return the same with point k called ``points[k]``."""
-        return OtherSide(points[self.here], points[self.there], self.places)
+    def sides(self, among: Mask, anchors: Indices) -> tuple[Indices, Indices]:
+        """Return which points ``among`` all are elsewhere, and the others, which lie alike; or all and none.
 
-    def differs(self, X: Array, among: Mask, tolerance: float) -> bool:
-        """Tell whether the points ``among`` which are on either side have another shape there than in X."""
-        both = np.concatenate([self.here, self.there])
-        Y, X = self.places[among[both]], X[both[among[both]]]
-        if len(X) < 2:
-            return False
-        Q, y, x = rigid_motion(Y, X)
-        return bool(np.abs((Y - y) @ Q + x - X).max() > tolerance)
+        Those that lie alike are looked for among those on the side with more anchors, or with more points.
+        """
+        known, among = mask_of(anchors, len(among))[self.points], among[self.points]
+        X, Y = self.best, self.places
 
+        def near(some: Mask) -> Mask:
+            """Return the points that stay where ``some`` are moved onto their places in X."""
+            Q, y, x = rigid_motion(Y[some], X[some])
+            close: Mask = among & (np.linalg.norm((Y - y) @ Q + x - X, axis=1) <= self.least)
+            return close
 
-def compare_answers(X: Array, Y: Array, tolerance: float) -> OtherSide:
-    """Return the points that are elsewhere in Y by more than this, and the others, which lie alike; or all and none."""
-    stay = np.ones(len(X), dtype=bool)
-    for _ in range(len(X)):
-        Q, y, x = rigid_motion(Y[stay], X[stay])
-        near = np.linalg.norm((Y - y) @ Q + x - X, axis=1) <= tolerance
-        if (near == stay).all() or np.count_nonzero(near) <= X.shape[1]:
-            break
-        stay = near
-    if not near[stay].all():
-        stay[:] = False
-    here, there = np.flatnonzero(~stay), np.flatnonzero(stay)
-    return OtherSide(here, there, Y[np.concatenate([here, there])])
+        if np.count_nonzero(among) < 2 or near(among).sum() == among.sum():
+            return self.points[among & False], self.points[among]
+        sides = among & ~self.piece, among & self.piece
+        stay = kept = max(sides, key=lambda side: (np.count_nonzero(side & known), np.count_nonzero(side)))
+        for _ in range(len(X)):
+            before, stay = stay, near(stay)
+            if (stay == before).all() or np.count_nonzero(stay) <= X.shape[1]:
+                break
+        if not stay[before].all():
+            stay = stay & False
+        elif self.piece.any():  # on the other side of the cut noise moves points too, by less than the reflected ones
+            stay = stay | kept
+        return self.points[among & ~stay], self.points[stay]
 
 
 def rigid_motion(X: Array, onto: Array) -> tuple[Array, Array, Array]:
@@ -155,7 +156,7 @@ def stable_bodies(graph: PairGraph, X: Array, rng: np.random.Generator) -> list[
         shared = body & other
         return np.count_nonzero(shared) > d and not is_flat(X[shared], X[body | other])
 
-    return grow_bodies(graph, d, d + 1, rng, grown, may_join)
+    return grow_bodies(graph, d, rng, grown, may_join)
 
 
 def grow_in_place(graph: PairGraph, X: Array, start: Mask) -> Mask:

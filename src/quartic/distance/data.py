@@ -48,6 +48,10 @@ class Measurements:
     power: int = 0
     proportional: bool = False
 
+    def tell(self, length: float, digits: int = 3) -> str:
+        """Return a length in words, in the user's unit."""
+        return f"{shifted(float(length), self.power):.{digits}g}"
+
     @property
     def exact(self) -> NDArray[np.bool_]:
         """Where the distance is known exactly."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from quartic.arrays import Array, RandomState, finite_matrix, random_generator
 from quartic.distance.bodies import ProvingCore, find_generic_bodies, find_proving_core
@@ -178,34 +179,27 @@ class Determination:
             text = ", ".join(name(int(k)) for k in points[:max_listed])
             return f"{text}, ..." if len(points) > max_listed else text
 
-        verb = "is" if self.n_determined == 1 else "are"
+        def told(points: Any, one: str, several: str) -> None:
+            """Add a sentence about points, where there are any: of one, or of several."""
+            if np.any(points):
+                points = np.flatnonzero(points)
+                text = one if len(points) == 1 else several
+                sentences.append(text.format(n=f"{len(points):,}", named=named(points)))
+
+        verb, least = "is" if self.n_determined == 1 else "are", self.n_dimensions + 1
         sentences = [f"{self.n_determined:,} of {self.n_points:,} points {verb} determined{self._frame()}."]
-        if len(self.isolated):
-            verb = "has" if len(self.isolated) == 1 else "have"
-            sentences.append(f"{len(self.isolated):,} {verb} no distance at all: {named(self.isolated)}.")
-        hanging = np.setdiff1d(self.too_few, self.isolated, assume_unique=True)
-        if len(hanging):
-            points, have = ("point", "has") if len(hanging) == 1 else ("points", "have")
-            sentences.append(
-                f"{len(hanging):,} {points} {have} fewer than {self.n_dimensions + 1} distances: "
-                f"{points} {named(hanging)}."
-            )
-        moving = np.flatnonzero(~self.locally_rigid)
-        if len(moving):
-            sentences.append(f"{len(moving):,} can still move continuously.")
-        turning = np.flatnonzero(self.locally_rigid & ~self.determined & ~self.in_doubt)
-        if len(turning):
-            sentences.append(
-                f"{len(turning):,} cannot move but may sit elsewhere, as after a flip across a hinge: {named(turning)}."
-            )
-        apart = np.flatnonzero(self.body > 0)
-        if len(apart):
-            others = self.n_bodies - 1
-            noun = "body" if others == 1 else "bodies"
-            sentences.append(
-                f"{len(apart):,} of the others {'lies' if len(apart) == 1 else 'lie'} in {others:,} smaller {noun}, "
-                "fixed within but not against the rest."
-            )
+        alone, others = mask_of(self.isolated, self.n_points), self.n_bodies - 1
+        told(alone, "{n} has no distance at all: {named}.", "{n} have no distance at all: {named}.")
+        told(
+            mask_of(self.too_few, self.n_points) & ~alone,
+            f"{{n}} point has fewer than {least} distances: point {{named}}.",
+            f"{{n}} points have fewer than {least} distances: points {{named}}.",
+        )
+        told(~self.locally_rigid, *["{n} can still move continuously."] * 2)
+        turning = "{n} cannot move but may sit elsewhere, as after a flip across a hinge: {named}."
+        told(self.locally_rigid & ~self.determined & ~self.in_doubt, turning, turning)
+        apart = f"in {others:,} smaller {'body' if others == 1 else 'bodies'}, fixed within but not against the rest."
+        told(self.body > 0, f"{{n}} of the others lies {apart}", f"{{n}} of the others lie {apart}")
         if self.n_components > 1:
             sizes = np.bincount(self.component)
             listed = ", ".join(f"{int(size):,}" for size in sizes[:max_listed])
@@ -214,20 +208,14 @@ class Determination:
                 f"{self.n_components:,} components have no distance between them (sizes {listed}{more}): "
                 "their places against each other are arbitrary."
             )
-        flipping = np.flatnonzero(self.may_flip & self.determined)
-        if len(flipping):
-            points = "point" if len(flipping) == 1 else "points"
-            sentences.append(
-                f"{len(flipping):,} {points} counted as determined, but with neighbours so nearly in one "
-                f"{'line' if self.n_dimensions == 2 else 'plane'} that small errors may reflect them through it: "
-                f"{named(flipping)}."
-            )
-        if self.unexplained:
-            doubtful = np.flatnonzero(self.in_doubt)
-            sentences.append(
-                f"The distances are missed by more than noise or round-off, which puts {len(doubtful):,} in doubt: "
-                f"{named(doubtful)}."
-            )
+        wall = "line" if self.n_dimensions == 2 else "plane"
+        flat = (
+            f"counted as determined, but with neighbours so nearly in one {wall} that small errors may reflect them "
+            "through it: {named}."
+        )
+        told(self.may_flip & self.determined, f"{{n}} point {flat}", f"{{n}} points {flat}")
+        doubt = "The distances are missed by more than noise or round-off, which puts {n} in doubt: {named}."
+        told(self.in_doubt, doubt, doubt)
         if not self.complete:
             sentences.append(
                 "The test was cut short as too large: more points may be determined than are counted here."
@@ -269,25 +257,18 @@ def spanning_anchors(X: Array, known: Indices) -> Indices:
     if len(known) == 0:
         return known
     A = X[known] - X[known].mean(axis=0)
-    chosen = [int(np.argmax(np.sum(A**2, axis=1)))]
-    A = A - A[chosen[0]]
-    scale = np.sqrt(np.sum(A**2, axis=1).max())
-    for _ in range(X.shape[1]):
-        lengths = np.sqrt(np.sum(A**2, axis=1))
-        best = int(np.argmax(lengths))
-        if lengths[best] <= 1e-6 * scale:
-            break
-        chosen.append(best)
-        direction = A[best] / lengths[best]
-        A = A - np.outer(A @ direction, direction)
-    result: Indices = np.sort(known[chosen])
+    first = int(np.argmax(np.sum(A**2, axis=1)))
+    R, order = scipy.linalg.qr((A - A[first]).T, mode="r", pivoting=True)
+    extent = np.abs(np.diagonal(R))
+    others = order[: len(extent)][extent > 1e-6 * extent.max(initial=0.0)]
+    result: Indices = np.sort(known[[first, *others]])
     return result
 
 
 # Relative change of a distance that is round-off; what twice the logarithms of two likelihoods may differ by; and by
 # which share of the whole a point must move to be elsewhere (a dimension that is not needed shrinks only as the root of
 # the misfit).
-ROUND_OFF, LIKELY, MOVED = 1e-9, 10.0, 1e-4
+ROUND_OFF, LIKELY, MOVED = 1e-9, 12.0, 1e-4
 # A point with at most so many times d + 1 distances may hang on a flat set of neighbours by chance.
 FEW = 4
 
@@ -457,4 +438,4 @@ def _reflections(graph: PairGraph, X: Array, points: Indices, noise: float) -> l
     least = max(LIKELY**0.5 * noise, MOVED * size)
     if all(cut.moved.max() <= least for cut in cuts):  # of points that all lie flat: there is no first one to move
         return []
-    return [(points[here], points[there]) for here, there in (cut.sides(X, least, len(cuts) == 1) for cut in cuts)]
+    return [(points[here], points[there]) for here, there in (cut.sides(X, least) for cut in cuts)]

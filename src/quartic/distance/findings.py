@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy.special import fdtrc
 
 from quartic.arrays import Array
-from quartic.core.units import shifted
 from quartic.distance.component import OUTLIER, Component
 from quartic.distance.data import Measurements, keys_of
 from quartic.distance.determination import Determination
@@ -21,8 +20,7 @@ from quartic.distance.determination import Determination
 class DistanceWarning(UserWarning):
     """Something about the distances, or the answer, that one ought to know.
 
-    Its text is a format: ``{3}`` stands for point 3, which is told by number or by name, ``{worst:.3g}`` for a length,
-    whose value in the units of the data is in the second argument.
+    Its text is a format: ``{3}`` stands for point 3, which is told by number or by name.
 
     Examples
     --------
@@ -43,16 +41,8 @@ class DistanceWarning(UserWarning):
         """Return the same with the points by these names."""
         return type(self)(self.told(names).replace("{", "{{").replace("}", "}}"))
 
-    def in_units(self, power: int) -> DistanceWarning:
-        """Return the same with lengths times 2^power."""
-        lengths = {name: shifted(length, power) for name, length in self._lengths().items()}
-        return type(self)(self.args[0], lengths)
-
-    def _lengths(self) -> dict[str, float]:
-        return dict(self.args[1]) if len(self.args) > 1 else {}
-
     def _fill(self, points: Any) -> str:
-        return Formatter().vformat(str(self.args[0]), points, self._lengths())
+        return Formatter().vformat(str(self.args[0]), points, {})
 
 
 def mark(point: int) -> str:
@@ -86,9 +76,8 @@ _SLACK = 1e-6
 _TRIANGLES = 200_000
 # Points are flat where the distances are met to this share of their size without a direction.
 _FLAT = 1e-6
-# A fit is far better where its sum of squares is less by this factor, and hardly by chance: by the first without
-# anchors, or in one dimension more where the fit is in doubt anyway; by the second in one more where it is not.
-_WORSE, _LACKING, _BY_CHANCE = 2.0, 1.4, 1e-6
+# A fit is far better where its sum of squares is less by this factor, and hardly by chance.
+_WORSE, _BY_CHANCE = 2.0, 1e-6
 # A direction in which points extend by this share of the distances is needed, unless the misfit is of its square.
 _THICK = 0.1
 
@@ -117,55 +106,34 @@ def look_at_data(data: Measurements, noise: float | None = None) -> list[Distanc
         n_wrong = int(wrong.sum())
         differ = "1 distance between anchors differs" if n_wrong == 1 else f"{n_wrong} distances between anchors differ"
         pair = f"{mark(i)} and {mark(j)}"
-        text = f"{differ} from those of their places, the most between {pair} (by {{off:.3g}}); the places are kept"
-        found.append(InconsistentWarning(text, {"off": float(off[most])}))
+        by = data.tell(off[most])
+        text = f"{differ} from those of their places, the most between {pair} (by {by}); the places are kept"
+        found.append(InconsistentWarning(text))
     return found
 
 
 def look_at_anchors(component: Component, errors: Array, free: Array, places: Array) -> list[DistanceWarning]:
     """Return a warning where anchors contradict the distances, which without them are met far better, to ``free``."""
     a, d = places.shape
-    size = _far_better(component, errors, free, _WORSE, _freedom(a, d), component.n_points, d)
+    # an F test, which noise of one size on all distances would pass but once in a million times, however long
+    n_pairs = int(np.count_nonzero(component.that_count(np.ones(len(errors)))))
+    more, freedom = _freedom(a, d), n_pairs - _freedom(component.n_points, d)
+    held, loose = (float(np.sum(component.that_count(each) ** 2)) for each in (errors, free))
+    if more < 1 or freedom < 1 or held <= _WORSE * loose:
+        return []
+    if fdtrc(more, freedom, (held - loose) / more / max(loose / freedom, 1e-300)) > _BY_CHANCE:
+        return []
+    missed = [component.tell((total / n_pairs) ** 0.5) for total in (held, loose)]
     text = (
-        "the places of the anchors contradict the distances, which are missed by {held:.3g} on average, and without "
-        "the anchors by {loose:.3g}: is one of them wrong, or in another unit? The places are kept"
+        f"the places of the anchors contradict the distances, which are missed by {missed[0]} on average, and without "
+        f"the anchors by {missed[1]}: is one of them wrong, or in another unit? The places are kept"
     )
-    return [InconsistentWarning(text, size)] if size else []
-
-
-def look_at_dimension(component: Component, errors: Array, lifted: Array, d: int, sure: bool) -> list[DistanceWarning]:
-    """Return a warning where distances are met far better, to ``lifted``, in one dimension more than d."""
-    n = component.n_points
-    size = _far_better(
-        component, errors, lifted, _LACKING if sure else _WORSE, _freedom(n, d + 1) - _freedom(n, d), n, d + 1
-    )
-    text = (
-        f"n_components = {d} is too few: the distances are missed by {{held:.3g}} on average, and in one dimension "
-        "more by {loose:.3g}, which no noise explains; all points but anchors are in doubt"
-    )
-    return [MisfitWarning(text, size)] if size else []
+    return [InconsistentWarning(text)]
 
 
 def _freedom(n: int, d: int) -> int:
     """Return how many numbers the shape of n points takes."""
     return n * (n - 1) // 2 if n <= d else n * d - d * (d + 1) // 2
-
-
-def _far_better(
-    component: Component, errors: Array, free: Array, worse: float, more: int, n: int, d: int
-) -> dict[str, float]:
-    """Return the two misfits where the second, of n points in d dimensions with ``more`` free numbers, is far better.
-
-    By an F test, which noise of one size on all distances would pass but once in a million times, however long.
-    """
-    n_pairs = int(np.count_nonzero(component.that_count(np.ones(len(errors)))))
-    freedom = n_pairs - _freedom(n, d)
-    held, loose = (float(np.sum(component.that_count(each) ** 2)) for each in (errors, free))
-    if more < 1 or freedom < 1 or held <= worse * loose:
-        return {}
-    if fdtrc(more, freedom, (held - loose) / more / max(loose / freedom, 1e-300)) > _BY_CHANCE:
-        return {}
-    return {name: float((total / n_pairs) ** 0.5) for name, total in (("held", held), ("loose", loose))}
 
 
 def look_at_triangles(component: Component, advise: bool = True) -> list[DistanceWarning]:
@@ -217,18 +185,19 @@ def look_at_answer(
         worst = component.pairs[int(np.argmax(errors))].tolist()
         text = (
             f"{int(outliers.sum()):,} of {len(outliers):,} distances are missed by far more than the others, "
-            f"[{_list(worst)}] the most (by {{worst:.3g}}): wrong distances, or a local minimum{doubt}; {advice}"
+            f"[{_list(worst)}] the most (by {component.tell(errors.max())}): wrong distances, or a local "
+            f"minimum{doubt}; {advice}"
         )
-        odd.append(MisfitWarning(text, {"worst": float(errors.max())}))
+        odd.append(MisfitWarning(text))
     elif doubt:
         more = "more than the noise that was given"
         if component.noise is None:
             more, advice = "more than round-off and not known to be noise", f"{advice}; or give noise"
         text = (
-            f"the distances are missed by {{typical:.3g}} on average, which is {more}: wrong distances, too few "
-            f"dimensions, or a local minimum{doubt}; {advice}"
+            f"the distances are missed by {component.tell(np.sqrt(np.mean(errors**2)))} on average, which is {more}: "
+            f"wrong distances, too few dimensions, or a local minimum{doubt}; {advice}"
         )
-        odd.append(MisfitWarning(text, {"typical": float(np.sqrt(np.mean(errors**2)))}))
+        odd.append(MisfitWarning(text))
     return odd
 
 

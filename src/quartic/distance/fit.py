@@ -20,7 +20,6 @@ from quartic.distance.component import (
     Component,
     Search,
     Settings,
-    Step,
     find_components,
     gradient_at_random,
     move_onto,
@@ -28,22 +27,19 @@ from quartic.distance.component import (
     turn_to_principal_axes,
 )
 from quartic.distance.data import Joined, Measurements, join_doubled
-from quartic.distance.determination import MOVED, Determination, assess_at
+from quartic.distance.determination import Determination, assess_at
 from quartic.distance.findings import (
     DistanceWarning,
     InconsistentWarning,
-    MisfitWarning,
     look_at_anchors,
     look_at_answer,
     look_at_data,
-    look_at_dimension,
     look_at_triangles,
 )
 from quartic.distance.graph import mask_of
 from quartic.distance.gross import find_gross_errors, place_by_most
-from quartic.distance.moves import mirror_images
 from quartic.distance.noise import find_standard_errors
-from quartic.distance.search import is_contradicted, is_loud, search_all
+from quartic.distance.search import is_loud, search_all
 from quartic.init import classical_mds
 from quartic.init.distances import place_apart
 from quartic.losses import CompleteDistances
@@ -58,8 +54,6 @@ _SAMPLED = 60
 _FREED = 6
 # So often a fit to the distances that agree is made, at the most.
 _REFITS = 4
-# Steps in one dimension more.
-_LIFTED = 60
 # Components whose search is told of.
 _TOLD = 5
 
@@ -69,8 +63,8 @@ class Located:
     """Points, what they were found from, and what is known of them: attributes of a fitted `DistanceCompletion`.
 
     ``story`` is what was tried, for each component, ``findings`` what one ought to know; ``joined`` the measurements
-    that were fitted, where points at distance 0 are one; ``found_as``, where the data are far from one, the same in
-    units 2^power times the user's, and the power; ``left_out`` the pairs that contradict the others.
+    that were fitted, where points at distance 0 are one; ``left_out`` the pairs that contradict the others. The data
+    are in units of their own, all else is in the user's.
     """
 
     data: Measurements
@@ -81,34 +75,30 @@ class Located:
     chirality: str
     result: Result
     n_iter: int
-    story: list[list[Step]]
+    story: list[list[str]]
     findings: list[DistanceWarning]
     joined: Joined | None = None
-    found_as: tuple[Located, int] | None = None
     left_out: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
 
     @property
     def start(self) -> str:
         """What was tried, in words."""
-        power = 0 if self.found_as is None else self.found_as[1]
-        told = ["; ".join(step.tell(power) for step in steps) for steps in self.story]
+        told = ["; ".join(steps) for steps in self.story]
         return ". ".join(told[:_TOLD] + ([f"and {len(told) - _TOLD} more"] if len(told) > _TOLD else []))
 
     def standard_errors(self, noise: float | None, stress: bool) -> Array:
-        """Return the standard error of each point, found in the units in which the points were."""
-        if self.found_as is None:
-            if self.joined is None:
-                return find_standard_errors(self.data, self.X, noise, stress)
-            label, (i, j) = self.joined.label, self.data.pairs.T
-            # two distances that are one there show the noise by how they differ
-            each = replace(self.data, pairs=label[self.data.pairs], anchors=self.joined.data.anchors)
-            errors = find_standard_errors(each, self.X[self.joined.first], noise, stress)
-            same = label[i] == label[j]  # points that were joined may be as far apart as was measured
-            np.maximum.at(errors, label[i[same]], self.data.guess[same])
-            return errors[label]
-        inner, power = self.found_as
-        scaled = None if noise is None else shifted(float(noise), -power)
-        return shifted(inner.standard_errors(scaled, stress), power)
+        """Return the standard error of each point, found in the units of the data."""
+        power = self.data.power
+        X, noise = shifted(self.X, -power), None if noise is None else shifted(float(noise), -power)
+        if self.joined is None:
+            return shifted(find_standard_errors(self.data, X, noise, stress), power)
+        label, (i, j) = self.joined.label, self.data.pairs.T
+        # two distances that are one there show the noise by how they differ
+        each = replace(self.data, pairs=label[self.data.pairs], anchors=self.joined.data.anchors)
+        errors = find_standard_errors(each, X[self.joined.first], noise, stress)
+        same = label[i] == label[j]  # points that were joined may be as far apart as was measured
+        np.maximum.at(errors, label[i[same]], self.data.guess[same])
+        return shifted(errors[label], power)
 
 
 def locate(data: Measurements, settings: Settings, everything: DaskDistances | None = None) -> Located:
@@ -116,13 +106,12 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
 
     ``everything`` is all pairs, in chunks, where the measurements are only some of them.
     """
+    if settings.robust and not settings.cleaned:
+        return _locate_robustly(data, settings)
     if data.power:
         if everything is not None:
             raise ValueError(f"distances in Dask's chunks must be nearer to one: multiply them by 2**{-data.power}")
-        found = locate(replace(data, power=0), _scale_settings(settings, -data.power))
-        return _scale_answer(found, data.power, 2 if settings.refine == "stress" else 4)
-    if settings.robust and not settings.cleaned:
-        return _locate_robustly(data, settings)
+        settings = _scale_settings(settings, -data.power)
     n, rank = data.n_points, settings.n_components
     targets = None if settings.align_to is None else check_targets(settings.align_to, n, rank)
     simplices = None if settings.signs is None else check_signs(settings.signs, n, rank)
@@ -160,17 +149,13 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
                 points = np.flatnonzero(component == component[data.anchors[0]])
                 X[points] = move_onto(X[points], np.searchsorted(points, data.anchors), data.places)
             account.result = last.run(X, loss=loss)
-            account.story[-1].append(Step(text))
+            account.story[-1].append(text)
             X = account.result.X
     errors = whole.errors(X)
     anchors_are_off = any(isinstance(finding, InconsistentWarning) for finding in findings)
     if held is not None and not (anchors_are_off or whole.bounded or whole.are_met(errors)):
         last.component = whole  # the same without anchors, from where they lead
         findings += look_at_anchors(whole, errors, whole.errors(last.run(X, max_iter=_FREED).X), held[1])
-    lacking: list[DistanceWarning] = []
-    if not anchors_are_off and is_loud(whole, errors, settings):
-        lacking = _look_beyond(last, X, errors, sure=not account.unexplained.any())
-        account.unexplained |= bool(lacking)
     account.n_iter += last.n_iter
     if settings.stopped():
         words = "stopped by the callback" if settings.told[0] is Status.CALLBACK else "interrupted"
@@ -181,18 +166,16 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
     # a misfit that counts as met may be that of a piece on its wrong side
     noise = float(np.linalg.norm(errors)) if whole.are_met(errors) and not whole.bounded else 0.0
     possible = assess_at(fixing, X, data.anchors, room, core, generator, in_place=account.in_place, noise=noise)
-    sure, least = possible.determined, MOVED * whole.size
-    for everyone in (False, True):  # who stays must be sure of the others; then answers in which no one stays
-        sides = [
-            (side.here, side.there)
-            for side in account.sides
-            if (len(side.there) == 0) == everyone and side.differs(X, possible.determined, least)
-        ]
-        possible = possible.without(sides, data.anchors)
-        if not everyone:
+    sure = possible.determined
+    for no_one_stays in (False, False, True):  # who stays must be sure of the others; then answers in which no one does
+        for other in account.others:
+            here, there = other.sides(possible.determined, data.anchors)
+            if len(here) and (len(there) == 0) == no_one_stays:
+                possible = possible.without([(here, there)], data.anchors)
+        if not no_one_stays:
             possible = possible.proved_by_itself(sure, fixing, data.anchors)
     if joined is not None:
-        account.story[0].insert(0, Step(f"{n - data.n_points} points joined to others at distance 0"))
+        account.story[0].insert(0, f"{n - data.n_points} points joined to others at distance 0")
         component, X, account.unexplained = find_components(given), X[joined.label], account.unexplained[joined.label]
         possible = possible.spread(joined.label, component)
         whole = Component.of_all(given, None, None)
@@ -211,46 +194,34 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
         n_bounds,
         not (settings.robust or settings.approximate or everything is not None),
     )
-    findings += [*lacking, *(finding for finding in odd if not (lacking and isinstance(finding, MisfitWarning)))]
+    findings += odd
     X, chirality, unmet = place_answer(X, given, component, targets, simplices, whole.size)
     rmse = float(np.sqrt(np.mean(errors[given.counts] ** 2))) if everything is None else everything.misfit(X)
-    return Located(
+    found = Located(
         given, X, rmse, determination, component, chirality, account.result, account.n_iter, account.story,
         findings + unmet, joined,
     )  # fmt: skip
+    return _scale_answer(found, data.power, 2 if settings.refine == "stress" else 4) if data.power else found
 
 
 def _locate_robustly(data: Measurements, settings: Settings) -> Located:
     """Return the points of the distances that agree; those left out are judged again by the answer, until it stays."""
-    settings, whole = replace(settings.begin(), cleaned=True), Component.of_all(data, settings.noise, None)
+    settings = replace(settings.begin(), cleaned=True)
+    whole = Component.of_all(data, _scale_settings(settings, -data.power).noise, None)
     generator = np.random.default_rng(0)
     wrong = find_gross_errors(whole, settings.n_components, generator)
     for _ in range(_REFITS):
         found, left_out = locate(data.without(wrong), settings), wrong
         # where the points are not sure, nothing is known of the distances between them
-        X, sure = found.X.copy(), found.determination.determined & (found.component == 0)
+        X, sure = shifted(found.X.copy(), -data.power), found.determination.determined & (found.component == 0)
         sure = sure | place_by_most(whole, X, ~sure, generator)
         judged = data.fixing & sure[data.pairs].all(axis=1)
         wrong = np.where(judged, whole.outliers(whole.errors(X)), left_out)
         if (wrong == left_out).all() or settings.spent():
             break
     if left_out.any():
-        found.story[0].insert(0, Step(f"{int(left_out.sum()):,} distances left out, which contradict the others"))
+        found.story[0].insert(0, f"{int(left_out.sum()):,} distances left out, which contradict the others")
     return replace(found, left_out=data.pairs[left_out])
-
-
-def _look_beyond(search: Search, X: Array, errors: Array, sure: bool) -> list[DistanceWarning]:
-    """Return a warning where one dimension more meets the distances far better, and not because X is folded.
-
-    It meets distances that contradict each other somewhat better too: where the fit is not ``sure``, more is asked for.
-    """
-    data, rank = search.component, X.shape[1]
-    aside = data.size * np.random.default_rng(0).standard_normal((data.n_points, 1))
-    lifted = search.run(np.column_stack([X, aside]), tol=1e-3, max_iter=_LIFTED).X
-    flat = data.errors(turn_to_principal_axes(lifted, rank))
-    if data.root_mean_square(flat) < data.root_mean_square(errors):
-        return []
-    return look_at_dimension(data, errors, data.errors(lifted), rank, sure)
 
 
 def _check_start(init: Any, shape: tuple[int, int]) -> Array:
@@ -266,12 +237,6 @@ def _check_start(init: Any, shape: tuple[int, int]) -> Array:
 
 
 # -- where the answer stands in space: distances fix it only up to motions and a reflection of each component ----------
-
-
-def reflect_through(X: Array, places: Array) -> Array:
-    """Return X reflected in a hyperplane through the places; X itself where they span the space."""
-    reflected: Array = X if spans_space(places) else mirror_images(X, places)[0]
-    return reflected
 
 
 def arrange(X: Array, component: Labels, fixed: NDArray[np.bool_], gap: float) -> Array:
@@ -414,16 +379,13 @@ def locate_complete(D: Array, settings: Settings) -> Located:
         random_state=settings.random_state, verbose=bool(settings.verbose), callback=settings.callback,
     )  # fmt: skip
     X: Array = result.X.astype(np.float64)
-    component = np.zeros(n, dtype=np.int64)
-    search, errors = Search(some, settings, np.random.default_rng(0), best=replace(result, X=X)), some.errors(X)
-    wrong = is_contradicted(search)
-    lacking = _look_beyond(search, X, errors, sure=not wrong) if is_loud(some, errors, settings) else []
-    doubt = np.full(n, wrong or bool(lacking))
+    component, errors = np.zeros(n, dtype=np.int64), some.errors(X)
+    doubt = np.full(n, is_loud(some, errors, settings))
     all_fixed = Determination.of_all(np.zeros(n, dtype=bool), rank).doubting(doubt, data.anchors)
-    odd = lacking or look_at_answer(all_fixed, result.success, some, X, errors, 0, not settings.approximate)
+    odd = look_at_answer(all_fixed, result.success, some, X, errors, 0, not settings.approximate)
     findings = look_at_triangles(some) + odd
     X, chirality, unmet = place_answer(X, data, component, targets, simplices, some.size)
-    story = [[Step("classical scaling of the complete matrix")]]
+    story = [["classical scaling of the complete matrix"]]
     return Located(
         data, X, _complete_rmse(D, X), all_fixed, component, chirality, result, max(1, result.n_iter), story,
         findings + unmet,
@@ -462,7 +424,6 @@ def _scale(given: Any, power: int) -> Any:
 def _scale_answer(found: Located, power: int, degree: int) -> Located:
     """Return the answer with lengths times 2^power; the loss is of that degree in them."""
     units = Units(-power, -degree * power)
-    columns = {name: shifted(getattr(found.data, name), power) for name in ("lower", "upper", "guess", "places")}
     run = found.result
     history = replace(
         run.history,
@@ -477,12 +438,4 @@ def _scale_answer(found: Located, power: int, degree: int) -> Located:
         message=f"{run.message} (norms for distances times 2**{-power})",
         history=history,
     )
-    return replace(
-        found,
-        data=replace(found.data, **columns),
-        X=units.X(found.X),
-        rmse=units.X(found.rmse),
-        result=result,
-        findings=[finding.in_units(power) for finding in found.findings],
-        found_as=(found, power),
-    )
+    return replace(found, X=units.X(found.X), rmse=units.X(found.rmse), result=result)

@@ -205,15 +205,15 @@ _SEEDS = 60
 
 
 def grow_bodies(
-    graph: PairGraph, d: int, least: int, rng: np.random.Generator, grown: Callable[[Mask], Mask],
+    graph: PairGraph, d: int, rng: np.random.Generator, grown: Callable[[Mask], Mask],
     may_join: Callable[[Mask, Mask], bool], first: Mask | None = None,
 ) -> list[Mask]:  # fmt: skip
-    """Return bodies of ``least`` points or more grown from complete graphs on ``d + 1`` points, largest first.
+    """Return bodies grown from complete graphs on ``d + 1`` points, largest first.
 
     ``first`` is a body that is known (of anchors, say). Fewer bodies than there are is no error: the stress test
     decides about the rest.
     """
-    core, covered = graph.core(d + 1), np.zeros(graph.n_points, dtype=bool)
+    core, covered = graph.core(d), np.zeros(graph.n_points, dtype=bool)
     bodies = [] if first is None else [grown(first)]
     waiting = rng.permutation(np.flatnonzero(core))  # at random, so that the seeds lie apart
     for _ in range(_SEEDS):
@@ -226,7 +226,7 @@ def grow_bodies(
         waiting = waiting[1:]
         if seed is not None:
             body = grown(mask_of(seed, graph.n_points))
-            if np.count_nonzero(body) >= least:
+            if body.any():
                 bodies = merge_bodies([*bodies, body], may_join, grown)
     return bodies
 

@@ -1,22 +1,18 @@
-"""Where a search begins, and its ways out of a local minimum: more dimensions, point by point, piece by piece; for
-bounds, building the points up one at a time.
-"""
+"""Where a search begins, and its ways out of a local minimum: more dimensions, points one by one, building up."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from quartic.arrays import Array
-from quartic.core.result import Result
 from quartic.distance.component import Component, Search
 from quartic.distance.cuts import is_flat
 from quartic.distance.findings import DistanceWarning, UndeterminedWarning, mark
-from quartic.distance.graph import Indices, PairGraph, find_clique
-from quartic.distance.noise import take_damped_steps
+from quartic.distance.graph import Indices, Mask, PairGraph, find_clique, mask_of
 from quartic.init import classical_mds, eigenmap_start, shortest_path_start
 
 # Shortest paths between all points are stored up to this many of them; else from so many.
@@ -54,12 +50,6 @@ def start_relaxed(search: Search, rank: int, first: Array | None = None) -> Arra
 # Bounds are approached from outside, where the gradient vanishes with the misfit, and points that may nearly move are
 # reached slowly: this much less of the gradient is asked for, in so many steps.
 RIM, RIM_STEPS = 1e-5, 2000
-# Points that are re-solved one at a time in one go, the worst first.
-_MOST_POINTS = 500
-# A place is taken over if it lowers the point's own misfit to this share.
-_LOWER = 0.7
-# Pieces are shaken until so many times nothing was gained, fewer where a run takes longer; and at most so many times.
-_PATIENCE, _FEWEST, _MOST_SHAKES = 200, 20, 2000
 
 
 def approach(search: Search) -> None:
@@ -73,10 +63,10 @@ def approach(search: Search) -> None:
         )
 
 
-def escape(search: Search, rounds: int, patience: int) -> int:
+def escape(search: Search, rounds: int, patience: int, *, by_pieces: bool = False) -> int:
     """Shake the best points into one and two dimensions more in turn, minimise there and come back; return how often.
 
-    It ends when nothing is gained any more.
+    All of them, or a piece where the fit is bad. It ends when nothing is gained any more.
     """
     idle = 0
     for k in range(rounds):
@@ -84,51 +74,26 @@ def escape(search: Search, rounds: int, patience: int) -> int:
             return k
         spread, steps = (0.3, 0.1, 1.0)[k // 2 % 3] * search.component.size, 20 if k % 2 == 0 else 60
         shake = spread * search.generator.standard_normal((search.component.n_points, 1 + k % 2))
+        if by_pieces:
+            shake = 3.0 * shake * _choose_piece(search)[:, None]
         lifted = search.run(np.hstack([search.X, shake]), tol=1e-6, max_iter=steps)
         helped = search.offer(search.run(search.flatten(lifted.X, search.effort.n_components)))
         idle = 0 if helped else idle + 1
     return rounds
 
 
-def place_points_anew(search: Search) -> int:
-    """Place badly fitted points anew, one at a time, from their neighbours; return how many found a better place."""
-    component, X, errors = search.component, search.X.copy(), search.errors
-    bad = np.unique(component.pairs[component.outliers(errors)])
-    if len(bad) == 0:
-        return 0
-    misfit = np.bincount(component.pairs.ravel(), np.repeat(errors**2, 2), component.n_points)
-    moved = 0
-    for i in bad[np.argsort(-misfit[bad])][:_MOST_POINTS]:
-        place = find_place(component, X, int(i), search.generator)
-        moved += bool((place != X[i]).any())
-        X[i] = place
-    if moved:
-        search.offer(search.run(X))
-    return moved
-
-
-def find_place(
-    component: Component, X: Array, i: int, generator: np.random.Generator, among: NDArray[np.bool_] | None = None
-) -> Array:
-    """Return a place for point i that fits its own distances best, others held; only those ``among`` which count."""
-    A = component.adjacency
-    row = slice(A.indptr[i], A.indptr[i + 1])
-    near, which = A.indices[row], A.data[row].astype(np.int64) - 1
-    if among is not None:
-        near, which = near[among[near]], which[among[near]]
-    Y: Array = X[near]
-    place: Array = X[i].copy()
-    if len(Y) == 0:
-        return place
-    low, high = component.lower[which], component.upper[which]
-    w = 1.0 if component.weights is None else component.weights[which]
-    best = np.inf
-    if among is None:
-        best = _LOWER * float(fit_places(place, Y, low, high, w, steps=0)[1])
-    else:
-        place = Y.mean(axis=0)
-    x, misfit = fit_places(places_to_try(place, Y, component.guess[which], generator), Y, low, high, w)
-    return x[misfit.argmin()] if misfit.min() < best else place
+def _choose_piece(search: Search) -> Mask:
+    """Return some points around one that fits badly, nearest in the graph first."""
+    component, generator = search.component, search.generator
+    errors = np.abs(component.that_count(search.errors))
+    center = component.pairs[generator.choice(len(errors), p=errors / errors.sum()), generator.integers(2)]
+    size = int(np.exp(generator.uniform(0, np.log(max(component.n_points / 2, 2)))))
+    piece = mask_of(center, component.n_points)
+    links = component.adjacency > 0
+    while np.count_nonzero(piece) < size and (more := (links @ piece > 0) & ~piece).any():
+        reached = generator.permutation(np.flatnonzero(more))
+        piece[reached[: size - np.count_nonzero(piece)]] = True
+    return piece
 
 
 def places_to_try(x: Array, Y: Array, d: Array, generator: np.random.Generator) -> Array:
@@ -164,67 +129,28 @@ def fit_places(
     return x, np.sum(e**2, axis=-1)
 
 
-def shake_pieces(search: Search, patience: int | None = None) -> int:
-    """Reflect, scatter or lift small pieces where the fit is bad, again and again; return how often that helped."""
-    component, generator = search.component, search.generator
-    if patience is None:
-        patience = int(np.clip(_PATIENCE * 250 / component.n_points, _FEWEST, _PATIENCE))
-    idle = helped = 0
-    for _ in range(_MOST_SHAKES):
-        if search.done() or idle >= patience:
-            break
-        best = search.X
-        errors = np.abs(component.that_count(search.errors)) ** generator.integers(1, 3)
-        pair = component.pairs[generator.choice(len(errors), p=errors / errors.sum())]
-        size = 1 + int(np.exp(generator.uniform(0, np.log(max(component.n_points / 2, 2)))))
-        piece = _ball(component, int(pair[generator.integers(2)]), size, generator)
-        found = _shake(search, best.copy(), piece, search.best_objective)
-        idle += 1
-        if found.objective < 0.999 * search.best_objective:
-            search.offer(search.run(found.X))
-            idle, helped = 0, helped + 1
-    return helped
+# Steps are damped by this share of the trace at least: a Hessian may be singular, round-off not be seen beside it.
+_LEAST_SHIFT = 1e-12
 
 
-def _shake(search: Search, X: Array, piece: NDArray[np.int64], beat: float) -> Result:
-    """Return where a run leads after the piece is moved in one of four ways."""
-    component, generator, rank = search.component, search.generator, X.shape[1]
-    way, spread = int(generator.integers(4)), float(generator.uniform(0.2, 1.5)) * component.size
-    if way == 0:
-        X[piece] = _reflect(component, X, piece, generator)
-    elif way == 1:
-        X[piece] += spread * generator.standard_normal((len(piece), rank))
-    else:
-        extra = np.zeros((len(X), way - 1))
-        extra[piece] = spread * generator.standard_normal((len(piece), way - 1))
-        steps = 20 * int(generator.integers(1, 4))
-        X = search.flatten(search.run(np.hstack([X, extra]), tol=1e-6, max_iter=steps, beat=0.1 * beat).X, rank)
-    return search.run(X, max_iter=150, beat=beat)
+def take_damped_steps(look: Callable[[Array], tuple[Array, Array]], x: Array, steps: int) -> tuple[Array, Array]:
+    """Return where Levenberg–Marquardt steps on many small problems at once lead, and the residuals there.
 
-
-def _reflect(component: Component, X: Array, piece: NDArray[np.int64], generator: np.random.Generator) -> Array:
-    """Return the mirror image of a piece in a plane of its neighbours, mostly the one in which they lie best."""
-    A = component.adjacency
-    around = np.unique(np.concatenate([A.indices[A.indptr[i] : A.indptr[i + 1]] for i in piece]))
-    around = np.setdiff1d(around, piece)
-    Y = X[around if len(around) > 1 else piece]
-    plane = int(generator.integers(X.shape[1])) if generator.random() < 0.5 else 0
-    mirrored: Array = mirror_images(X[piece], Y)[plane]
-    return mirrored
-
-
-def _ball(component: Component, center: int, size: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """Return about ``size`` points around one, nearest in the graph first."""
-    A = component.adjacency
-    found, inside = [center], {center}
-    for i in found:
-        for j in generator.permutation(A.indices[A.indptr[i] : A.indptr[i + 1]]).tolist():
-            if len(found) >= size:
-                return np.array(found)
-            if j not in inside:
-                inside.add(j)
-                found.append(j)
-    return np.array(found)
+    ``look`` returns residuals (…, m) and their Jacobians (…, m, k) at unknowns (…, k).
+    """
+    e, J = look(x)
+    shift, identity = np.full(x.shape[:-1], 1e-3), np.eye(x.shape[-1])
+    for _ in range(steps):
+        turned = np.swapaxes(J, -1, -2)
+        H = turned @ J
+        H += (shift * np.trace(H, axis1=-2, axis2=-1) + 1e-300)[..., None, None] * identity
+        y = x - np.linalg.solve(H, turned @ e[..., None])[..., 0]
+        f, K = look(y)
+        better = np.sum(f**2, axis=-1) < np.sum(e**2, axis=-1)
+        x, e = np.where(better[..., None], y, x), np.where(better[..., None], f, e)
+        J = np.where(better[..., None, None], K, J)
+        shift = np.where(better, np.maximum(shift / 5, _LEAST_SHIFT), np.minimum(shift * 10, 1e6))
+    return x, e
 
 
 # -- bounds met by building up: branch over where the next point may be, prune what breaks bounds ----------
@@ -249,7 +175,8 @@ def build_up(search: Search) -> bool:
     first = order[: d + 1]
     X: Array = np.zeros((1, component.n_points, d))
     misfit: Array = np.zeros(1)
-    X[0, first] = classical_mds(_distances_among(component, first), d)
+    number = component.adjacency[first][:, first].toarray().astype(np.int64)
+    X[0, first] = classical_mds(np.where(number > 0, component.guess[number - 1], 0.0), d)
     for k in range(d + 1, component.n_points):
         if search.effort.spent():
             return False
@@ -296,12 +223,6 @@ def _order(component: Component, d: int, generator: np.random.Generator) -> tupl
             order.append(following)
             near.append(A.data[row][before].astype(np.int64) - 1)
     return np.array(order), near
-
-
-def _distances_among(component: Component, points: Indices) -> Array:
-    number = component.adjacency[points][:, points].toarray().astype(np.int64)
-    distances: Array = np.where(number > 0, component.guess[number - 1], 0.0)
-    return distances
 
 
 def _branch(

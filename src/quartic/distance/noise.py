@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quartic.arrays import Array, RandomState, finite_matrix, random_generator
@@ -18,6 +18,7 @@ from quartic.distance.framework import (
     FEASIBLE,
     Solve,
     Undecided,
+    factorised,
     gram_inverse,
     moving_as_one,
     null_samples,
@@ -32,9 +33,6 @@ from quartic.distance.graph import Indices, Mask, PairGraph, check_indices, find
 _CLIQUES, _ENOUGH = 300, 60
 # Residuals of the whole fit may exceed what the cliques show by this factor, in squares.
 _FACTOR = 1.5
-_STEPS = 12
-# Steps are damped by this share of the trace at least: a Hessian may be singular, round-off not be seen beside it.
-_LEAST_SHIFT = 1e-12
 
 
 def noise_explains(
@@ -81,7 +79,7 @@ def noise_explains(
 
 
 def _fit_cliques(delta: Array, root: Array, d: int) -> tuple[Array, Array]:
-    """Return residuals √w (q − δ) and leverages of cliques fitted one by one: classical scaling, Gauss–Newton steps."""
+    """Return residuals √w (q − δ) and leverages of cliques fitted one by one: classical scaling, and one step."""
     count, m = delta.shape
     k = round((1 + float(np.sqrt(1 + 8 * m))) / 2)
     first, second = np.triu_indices(k, 1)
@@ -92,36 +90,12 @@ def _fit_cliques(delta: Array, root: Array, d: int) -> tuple[Array, Array]:
     values, vectors = np.linalg.eigh(B)
     X = vectors[:, :, -d:] * np.sqrt(np.maximum(values[:, None, -d:], 0.0))
 
-    def look(x: Array) -> tuple[Array, Array]:
-        X = x.reshape(count, k, d)
-        U = 2 * root[:, :, None] * (X[:, first] - X[:, second])
-        J = np.zeros((count, m, k, d))
-        J[:, np.arange(m), first], J[:, np.arange(m), second] = U, -U
-        return root * (np.sum((X[:, first] - X[:, second]) ** 2, axis=2) - delta), J.reshape(count, m, k * d)
-
-    x, e = take_damped_steps(look, X.reshape(count, k * d), _STEPS)
-    span = np.linalg.svd(look(x)[1], full_matrices=False)[0][:, :, : k * d - d * (d + 1) // 2]
-    return e, np.sum(span**2, axis=2)
-
-
-def take_damped_steps(look: Callable[[Array], tuple[Array, Array]], x: Array, steps: int) -> tuple[Array, Array]:
-    """Return where Levenberg–Marquardt steps on many small problems at once lead, and the residuals there.
-
-    ``look`` returns residuals (…, m) and their Jacobians (…, m, k) at unknowns (…, k).
-    """
-    e, J = look(x)
-    shift, identity = np.full(x.shape[:-1], 1e-3), np.eye(x.shape[-1])
-    for _ in range(steps):
-        turned = np.swapaxes(J, -1, -2)
-        H = turned @ J
-        H += (shift * np.trace(H, axis1=-2, axis2=-1) + 1e-300)[..., None, None] * identity
-        y = x - np.linalg.solve(H, turned @ e[..., None])[..., 0]
-        f, K = look(y)
-        better = np.sum(f**2, axis=-1) < np.sum(e**2, axis=-1)
-        x, e = np.where(better[..., None], y, x), np.where(better[..., None], f, e)
-        J = np.where(better[..., None, None], K, J)
-        shift = np.where(better, np.maximum(shift / 5, _LEAST_SHIFT), np.minimum(shift * 10, 1e6))
-    return x, e
+    U = 2 * root[:, :, None] * (X[:, first] - X[:, second])
+    J = np.zeros((count, m, k, d))
+    J[:, np.arange(m), first], J[:, np.arange(m), second] = U, -U
+    span = np.linalg.svd(J.reshape(count, m, k * d), full_matrices=False)[0][:, :, : k * d - d * (d + 1) // 2]
+    e = root * (np.sum((X[:, first] - X[:, second]) ** 2, axis=2) - delta)
+    return e - (span @ (np.swapaxes(span, 1, 2) @ e[..., None]))[..., 0], np.sum(span**2, axis=2)
 
 
 EXACT_LIMIT = 3000
@@ -284,11 +258,14 @@ class _Linearised:
         self.noise = noise * root  # the noise of the weighted residuals
         self.motions = self._free_motions(anchor)
         adjacency = self.graph.matrix[self.points][:, self.points]
+        self.solve: Solve
         self.exact = len(self.columns) <= EXACT_LIMIT
-        # Many right-hand sides repay costly factors, and an estimate from samples needs no more than a few digits.
-        self.solve: Solve = (
-            self._dense() if self.exact else gram_inverse(self.J, self.d, adjacency, budget=FEASIBLE, tol=1e-4)
-        )
+        if self.exact:
+            H = self.J.T @ self.J
+            shift = 1e-13 * max(float(H.diagonal().max(initial=0.0)), 1e-300)
+            self.solve = factorised(H + shift * sp.eye_array(H.shape[0]), dense=True)
+        else:  # many right-hand sides repay costly factors, and an estimate from samples needs few digits
+            self.solve = gram_inverse(self.J, self.d, adjacency, budget=FEASIBLE, tol=1e-4)
 
     def _free_motions(self, anchor: Mask) -> Array:
         """Return the rigid motions that leave every anchor in place, orthonormal, on the free points."""
@@ -299,15 +276,6 @@ class _Linearised:
             rank = int(np.count_nonzero(s > 1e-9 * s.max(initial=0.0)))
             motions = motions @ rotation[rank:].T
         return orthonormal_columns(motions[self.columns]) if motions.shape[1] else motions[self.columns]
-
-    def _dense(self) -> Solve:
-        H = (self.J.T @ self.J).toarray()
-        scale = max(float(H.diagonal().max(initial=0.0)), 1e-300)
-        # With the rigid motions lifted to eigenvalue `scale` and a shift far below what counts, H is definite.
-        H += scale * (self.motions @ self.motions.T)
-        H.flat[:: len(H) + 1] += 1e-13 * scale
-        factor = scipy.linalg.lu_factor(H, check_finite=False)
-        return lambda B: scipy.linalg.lu_solve(factor, B, check_finite=False)
 
     def loose_points(self, rng: np.random.Generator) -> Mask:
         """Return the points that move to first order against the largest set that does not."""
@@ -334,7 +302,7 @@ class _Linearised:
         total = float(self.noise @ self.noise)
         signs = rng.integers(0, 2, size=(len(self.noise), _PROBES)) * 2.0 - 1.0
         pulls = self.J.T @ (signs * self.noise[:, None])
-        taken = float(np.sum(pulls * self._project(self.solve(pulls)))) / _PROBES
+        taken = float(np.sum(pulls * self._respond(pulls))) / _PROBES
         expected = max(total - taken, total / max(len(self.noise), 1))  # one degree of freedom, at the least
         return float(np.linalg.norm(root * residuals)) / expected**0.5 or 1e-77
 
@@ -345,22 +313,22 @@ class _Linearised:
         J = self.J
         variance = np.zeros(len(self.columns))
         if self.exact:
-            pseudo_inverse = self._project(self.solve(np.eye(len(self.columns))))
+            pseudo_inverse = self._respond(np.eye(len(self.columns)))
             noisy = J.copy()
             noisy.data *= np.repeat(self.noise, np.diff(J.indptr))
             variance = np.sum(pseudo_inverse * ((noisy.T @ noisy) @ pseudo_inverse), axis=0)
         else:
             for start in range(0, n_samples, 16):
                 signs = rng.integers(0, 2, size=(J.shape[0], min(16, n_samples - start))) * 2.0 - 1.0
-                spread = self._project(self.solve(J.T @ (signs * self.noise[:, None])))
+                spread = self._respond(J.T @ (signs * self.noise[:, None]))
                 variance += np.sum(spread**2, axis=1) / n_samples
         errors: Array = np.sqrt(np.maximum(variance.reshape(-1, self.d).sum(axis=1), 0.0))  # round-off may be below 0
         return errors
 
-    def _project(self, Z: Array) -> Array:
-        """Take out the rigid motions, which the nearly singular solve lets grow from rounding."""
-        projected: Array = Z - self.motions @ (self.motions.T @ Z)
-        return projected
+    def _respond(self, pulls: Array) -> Array:
+        """Return H⁺ times the pulls, without the rigid motions, which the nearly singular solve lets grow."""
+        inside: Array = self.solve(pulls - self.motions @ (self.motions.T @ pulls))
+        return inside - self.motions @ (self.motions.T @ inside)
 
 
 def find_standard_errors(data: Measurements, X: Array, noise: float | None, stress: bool) -> Array:

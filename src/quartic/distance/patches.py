@@ -20,7 +20,7 @@ from scipy.sparse.linalg import eigsh, splu
 from quartic.arrays import Array
 from quartic.distance.component import Component, Search, Settings
 from quartic.distance.graph import Indices, Mask, PairGraph
-from quartic.distance.moves import escape, find_place, place_points_anew, start_from_paths
+from quartic.distance.moves import escape, fit_places, places_to_try, start_from_paths
 
 # Points of a patch, the share of them, nearest to its centre, that need no other patch, and landmarks in it.
 _SIZE, _INNER, _LANDMARKS = 250, 0.65, 16
@@ -56,7 +56,7 @@ def start_from_patches(search: Search, rank: int) -> Array:
     patch = np.repeat(np.arange(len(point)), [len(each) for each in point])
     X = register(np.concatenate(point), patch, np.concatenate(place), component.n_points, _AGREE * component.size)
     X[are_astray(component, X)] = np.nan
-    return _place_rest(search, graph, X)
+    return _place_rest(search, X)
 
 
 def are_astray(component: Component, X: Array) -> Mask:
@@ -127,7 +127,6 @@ def _solve(effort: Settings, points: Indices, inner: Component, seed: int) -> _S
     errors = inner.errors(patch.X)
     if not inner.are_nearly_met(errors) and inner.are_suspect(errors):
         escape(patch, _ROUNDS, patience=2)
-        place_points_anew(patch)
     return points, patch.X, patch.n_iter, patch.n_products
 
 
@@ -224,19 +223,24 @@ def _sums(group: Indices, weight: Array, values: Array, n_groups: int) -> Array:
     return sums.reshape(n_groups, *values.shape[1:])
 
 
-def _place_rest(search: Search, graph: PairGraph, X: Array) -> Array:
+def _place_rest(search: Search, X: Array) -> Array:
     """Return X with points that no patch holds placed by their neighbours, those with most of them first."""
     component, X = search.component, X.copy()
     placed: Mask = np.isfinite(X[:, 0])
-    links = graph.matrix
+    links = component.adjacency
     while not placed.all():
         waiting = np.flatnonzero(~placed)
-        count = (links @ placed)[waiting]
+        count = ((links > 0) @ placed)[waiting]
         if count.max() == 0:  # of a component that is all loose
             X[waiting[0]] = X[placed].mean(axis=0) if placed.any() else 0.0
             placed[waiting[0]] = True
             continue
         for v in waiting[count == count.max()]:
-            X[v] = find_place(component, X, int(v), search.generator, among=placed)
-            placed[v] = True
+            row = slice(links.indptr[v], links.indptr[v + 1])
+            near, which = links.indices[row], links.data[row].astype(np.int64) - 1
+            Y, which = X[near[placed[near]]], which[placed[near]]
+            tried = places_to_try(Y.mean(axis=0), Y, component.guess[which], search.generator)
+            w = 1.0 if component.weights is None else component.weights[which]
+            x, misfit = fit_places(tried, Y, component.lower[which], component.upper[which], w)
+            X[v], placed[v] = x[misfit.argmin()], True
     return X

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,11 +17,9 @@ from quartic.arrays.threads import limited_to, share_of
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result, Status
-from quartic.distance.component import OUTLIER, Component, Search, Settings, Step, add_anchor_pairs, spans_space
-from quartic.distance.cuts import Cut, OtherSide, compare_answers, find_cuts
-from quartic.distance.determination import MOVED
-from quartic.distance.graph import is_local
-from quartic.distance.gross import find_gross_errors
+from quartic.distance.component import Component, Search, Settings, add_anchor_pairs, spans_space
+from quartic.distance.cuts import Cut, OtherAnswer, find_cuts
+from quartic.distance.graph import is_local, mask_of
 from quartic.distance.moves import (
     LANDMARKS,
     RIM,
@@ -29,8 +27,6 @@ from quartic.distance.moves import (
     approach,
     build_up,
     escape,
-    place_points_anew,
-    shake_pieces,
     start_from_eigenmap,
     start_from_paths,
     start_relaxed,
@@ -47,55 +43,42 @@ _LAST_STEPS, _AT_ROUND_OFF, _WELL_LINKED = 8, 1e-12, 1e-9
 # A fold of points in special position meets distances nearly: up to so many points, where none are met better than to
 # this share, so many starts must meet them alike.
 _FOLDED, _NEARLY_MET, _ALIKE = 500, 2e-12, 6
-# Up to this many, pieces are shaken one after the other.
-_SHAKEN = 5000
-# Up to this many, many starts are tried before a misfit is called noise, and pieces shaken in vain so many times.
-_SMALL, _DOUBTS = 100, 40
+# Up to this many, cuts are looked at.
+_CUT_UP_TO = 5000
+# Up to this many, many starts are tried before a misfit is called noise.
+_SMALL = 100
 # Two runs end alike where their losses differ by less; a run leads lower where it is at most this share of another.
 _SAME, _LOWER = 1.01, 0.99
 # Two runs end in one minimum where their losses differ by less; other starts tried until one ends in the lowest.
 _AGAIN, _STARTS_AGAIN = 1 + 1e-6, 3
-# Cuts tried; steeper ones are not worth a run. A side is as likely as the other where twice the logarithm of their
-# likelihoods differs by less than this.
-_CUTS, _STEEP, _LIKELY = 12, 0.5, 12.0
-# A misfit of this share of the distances leaves room for many answers, and is not called noise before starts have ended
-# alike; nor where more than so many distances contradict the others, of so many points at the most.
-_LOUD, _WRONG, _ASKED = 0.1, 5e-3, 5000
-# Rounds through more dimensions after the first start.
-_ROUNDS = 12
+# Cuts tried; steeper ones are not worth a run.
+_CUTS, _STEEP = 12, 0.5
+# A misfit of this share of the distances leaves room for many answers, and is called noise only where it is known.
+_LOUD = 0.15
+# Rounds through more dimensions after the first start, and of pieces after the last one.
+_ROUNDS, _SHAKES = 12, 60
 # Times that points are built up one by one within their bounds.
 _BUILDS = 6
 
 
 @dataclass
 class Account:
-    """What was done on the way: the last run, the iterations of all, and what `Found` says of each component."""
+    """What was done on the way: the last run, the iterations of all, and what the searches say of each component."""
 
     result: Result
     n_iter: int
-    story: list[list[Step]]
+    story: list[list[str]]
     unexplained: NDArray[np.bool_]
-    sides: list[OtherSide]
+    others: list[OtherAnswer]
     in_place: bool | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """What a search led to: the best run, what was done, whether the misfit is taken for round-off or noise."""
-
-    result: Result
-    steps: list[Step]
-    explained: bool
-    sides: list[OtherSide] = field(default_factory=list)
-    in_place: bool | None = None
-
-
-def search_component(component: Component, init: Any, effort: Settings, generator: np.random.Generator) -> Found:
-    """Return the best points found for a connected component, what was done, and what is in doubt."""
+def search_component(component: Component, init: Any, effort: Settings, generator: np.random.Generator) -> Search:
+    """Return the search for the points of a connected component: the best, what was done, and what is in doubt."""
     began = time.perf_counter()
     if not component.guess.any():
         result = minimize(Problem(component.loss), rank=effort.n_components)
-        return Found(result, [Step("all distances are zero")], True)
+        return Search(component, effort, generator, best=result, steps=["all distances are zero"], explained=True)
     weighted = component
     if component.bounded and component.weights is None:
         # bounds are met or not, whatever the weights; with these a short distance counts as much as a long one
@@ -103,32 +86,37 @@ def search_component(component: Component, init: Any, effort: Settings, generato
     search = Search(weighted, effort, generator)
     auto = isinstance(init, str) and init == "auto"
     kept: Result | None = None
-    ends, answers = list[tuple[float, Array]](), list[Array]()
+    ends = list[tuple[float, Array]]()
     for name in _order_starts(search) if auto else [init]:
         words, start = _STARTS[name] if isinstance(name, str) else ("the start that was given", lambda *_: init)
         search.best = None  # each start gets its own chance to be improved
         search.offer(search.run(search.onto_anchors(start(search, effort.n_components))))
         search.note(words)
-        if auto and kept is None and _is_found_again(search):
+        if not auto or (kept is None and _is_found_again(search, ends)):
             break
-        if auto:
-            _improve(search, _ROUNDS if kept is None else _ROUNDS // 2)
-            ends.append((search.best_objective, search.X))
-            doubts = _keep_doubtful(search, answers)
-            if kept is not None:
-                search.offer(kept)
-            if effort.spent():
-                break
-            if not doubts and (search.done() or component.n_points > _LARGE):
-                break
-            if not doubts and not component.bounded and _is_settled(search, ends):
-                break
-            kept = search.best
+        _improve(search, _ROUNDS if kept is None else _ROUNDS // 2)
+        if component.n_points <= _FOLDED:
+            _polish(search)
+        ends.append((search.best_objective, search.X))
+        if kept is not None:
+            search.offer(kept)
+        kept, doubts = search.best, _has_doubts(search, ends)
+        if effort.spent() or (not doubts and (search.done() or component.n_points > _LARGE)):
+            break
+        if not doubts and not component.bounded and _is_settled(search, ends):
+            break
     else:
-        if auto and component.n_points <= _SHAKEN:
-            _try_harder(search)
+        made = 0
+        while component.bounded and made < _BUILDS and not search.done():
+            made += 1
+            build_up(search)
+        if made:
+            search.note(f"points added one at a time within their bounds, {made} times")
+        if component.n_points <= _IN_PATCHES and not search.done():
+            made = escape(search, _SHAKES, patience=_SHAKES // 2, by_pieces=True)
+            search.note(f"{made} pieces taken through more dimensions")
     _polish(search)
-    sides = _other_sides(search)
+    search.others = _find_other_answers(search, ends)
     if weighted is not component:
         plain = Search(component, effort, generator)
         search.best = plain.run(search.X, tol=RIM * effort.tol, max_iter=RIM_STEPS)
@@ -136,14 +124,14 @@ def search_component(component: Component, init: Any, effort: Settings, generato
             search.best = replace(search.best, status=Status.CONVERGED)
         search.n_iter, search.n_products = search.n_iter + plain.n_iter, search.n_products + plain.n_products
     met = weighted is component and search.is_met()  # which the loss may tell alone
-    explained = search.settled or met or _is_noise(search, ends)
+    explained = search.explained or met or _is_noise(search, ends)
     if component.n_points > _LARGE and search.is_explained() is not False:
         explained = True  # of so many points a local minimum has outliers, which were looked for
+    search.explained = component.bounded or (explained and not is_loud(component, search.errors, effort))
     assert search.best is not None
     n_iter, n_products, seconds = search.n_iter, search.n_products, time.perf_counter() - began
-    result = replace(search.best, n_iter=n_iter, n_products=n_products, time=seconds)
-    sides += _other_answers(search, answers) + _other_minima(search, ends)
-    return Found(result, search.steps, explained or component.bounded, sides, search.in_place)
+    search.best = replace(search.best, n_iter=n_iter, n_products=n_products, time=seconds)
+    return search
 
 
 def _start_at_random(search: Search, rank: int) -> Array:
@@ -189,25 +177,12 @@ def _order_starts(search: Search) -> list[str]:
     return order
 
 
-def _try_harder(search: Search) -> None:
-    """Build the points up within their bounds, again and again, then shake pieces."""
-    made = 0
-    while search.component.bounded and made < _BUILDS and not search.done():
-        made += 1
-        build_up(search)
-    if made:
-        search.note(f"points added one at a time within their bounds, {made} times")
-    if not search.done():
-        helped = shake_pieces(search)
-        search.note(f"pieces shaken, which helped {helped} times")
-
-
 def _is_local(component: Component, generator: np.random.Generator) -> bool:
     """Tell whether only near points are linked, as far as a sample shows."""
     return component.core is None and is_local(component.adjacency, generator)
 
 
-def _is_found_again(search: Search) -> bool:
+def _is_found_again(search: Search, ends: list[tuple[float, Array]]) -> bool:
     """Tell whether other starts lead to the first fit of a well-linked graph again, or twice to a lower one.
 
     A point or a piece in a wrong place misses most of its distances there by far, so that the minima differ: two starts
@@ -222,47 +197,34 @@ def _is_found_again(search: Search) -> bool:
         return False
     start = start_relaxed if relaxing_helps(Problem(component.loss)) else _start_at_random
     for k in range(1, _STARTS_AGAIN + 1):
-        before, X = search.best_objective, search.X
+        before = search.best_objective
         again = search.run(search.onto_anchors(start(search, rank)))
+        ends += [(before, search.X), (again.objective, again.X)]
         search.offer(again)
         if max(before, again.objective) <= _AGAIN * search.best_objective:
             others = "another start, which" if k == 1 else f"{k} other starts, the last of which"
             search.note(f"{others} led there again")
-            lowest = not (place_points_anew(search) or _turn_over(search))
-            if is_loud(component, search.errors, search.effort):
-                lowest = (
-                    lowest
-                    and not _other_minima(search, [(before, X), (again.objective, again.X)])
-                    and not is_contradicted(search)
-                )
-            search.settled = lowest and component.noise is None  # noise that is known tells itself
+            lowest = not _turn_over(search)
+            search.explained = lowest and component.noise is None  # noise that is known tells itself
             return lowest
     return False
 
 
 def _is_settled(search: Search, ends: list[tuple[float, Array]]) -> bool:
     """Tell whether what is left of the misfit is noise: the data say so, or several starts end alike."""
-    component = search.component
-    explained = _is_noise(search, ends)
-    if explained and search.is_explained() is None and component.n_points <= _SMALL and shake_pieces(search, _DOUBTS):
-        return search.done()  # they ended alike in a local minimum
-    if explained and _turn_over(search):
-        return search.done() or search.is_explained() is True
-    search.settled = explained
-    return explained
+    search.explained = _is_noise(search, ends)
+    if search.explained and _turn_over(search):
+        search.explained = search.done() or search.is_explained() is True
+    return search.explained
 
 
 def _is_noise(search: Search, ends: list[tuple[float, Array]]) -> bool:
-    """Tell whether the misfit is round-off or noise: by the data, or where they do not say so by starts that end alike.
-
-    A loud misfit may be that of distances that contradict each other, which leave room for many answers.
-    """
-    component = search.component
+    """Tell whether the misfit is round-off or noise: the data say so, or where they do not several starts end alike."""
     explained = search.is_explained()
-    if explained is None or (explained and is_loud(component, search.errors, search.effort)):
+    if explained is None:
         again = sum(objective <= _SAME * search.best_objective for objective, _ in ends)
-        explained = again >= (3 if component.n_points <= _SMALL else 2)
-    return explained and not is_contradicted(search)
+        explained = again >= (3 if search.component.n_points <= _SMALL else 2)
+    return explained
 
 
 def is_loud(component: Component, errors: Array, settings: Settings) -> bool:
@@ -271,46 +233,26 @@ def is_loud(component: Component, errors: Array, settings: Settings) -> bool:
     return not expected and component.root_mean_square(errors) > _LOUD * component.size
 
 
-def is_contradicted(search: Search) -> bool:
-    """Tell whether the misfit is large since more distances than by chance contradict the others."""
-    component, rank = search.component, search.effort.n_components
-    if component.n_points > _ASKED or not is_loud(component, search.errors, search.effort):
-        return False
-    if search.contradicted is None:
-        try:
-            wrong = find_gross_errors(component, rank, np.random.default_rng(0))
-        except KeyboardInterrupt:  # the best points so far are there
-            search.effort.told.append(Status.INTERRUPTED)
-            return True
-        search.contradicted = float(wrong.mean()) > _WRONG
-    return search.contradicted
-
-
-def _keep_doubtful(search: Search, answers: list[Array]) -> bool:
-    """Keep points that meet distances, but not to round-off; tell whether another start may meet them better.
+def _has_doubts(search: Search, ends: list[tuple[float, Array]]) -> bool:
+    """Tell whether another start may lead elsewhere and meet distances as well.
 
     A fold of points nearly in special position, a grid say, is no answer, and meets them as well as if they were
-    rounded. Where one is found that meets all to round-off, the ``answers`` kept so far are none. Within noise that is
-    known few distances may be met in several ways, of which none is better.
+    rounded. Within noise that is known few distances may be met in several ways, of which none is better.
     """
-    component, auto = search.component, search.effort.solver == "auto"
-    if not auto or component.bounded or component.core is not None or component.n_points > _FOLDED:
+    component = search.component
+    if search.effort.solver != "auto" or component.bounded or component.core is not None:
         return False
-    if component.noise is not None and not search.is_met():
-        if component.n_points <= _SMALL and search.is_explained():
-            answers.append(search.X)
-    elif search.is_met():
-        _polish(search)
-        answers.append(search.X)
-        if component.are_met(search.errors, _NEARLY_MET):
-            answers.clear()
-    return 0 < len(answers) < _ALIKE
+    if component.n_points <= _FOLDED and search.is_met():
+        doubtful = not component.are_met(search.errors, _NEARLY_MET)
+    else:
+        doubtful = component.n_points <= _SMALL and component.noise is not None and bool(search.is_explained())
+    return doubtful and sum(search.fits_as_well(*end) for end in ends) < _ALIKE
 
 
 def _flat_cuts(search: Search) -> list[Cut]:
     """Return the cuts that are worth a run, the flattest first."""
     component = search.component
-    if component.n_points > _SHAKEN:
+    if component.n_points > _CUT_UP_TO:
         return []
     if search.cuts[0] is not search.best:
         none = search.stands_in_place()
@@ -327,9 +269,9 @@ def _turn_over(search: Search) -> bool:
         for cut in _flat_cuts(search):
             if search.effort.spent():
                 return helped
-            found = search.run(cut.reflect(search.X), max_iter=200, beat=before)
+            found = search.run(cut.reflect(search.X), max_iter=200)
             if found.objective < _LOWER * before:
-                search.offer(found if found.success else search.run(found.X))  # it may have been given up early
+                search.offer(found if found.success else search.run(found.X))
                 helped = True
                 break
         else:
@@ -339,57 +281,17 @@ def _turn_over(search: Search) -> bool:
     return helped
 
 
-def _other_sides(search: Search) -> list[OtherSide]:
-    """Return the answers beyond flat cuts that fit too, as far as tolerance or noise can tell."""
+def _find_other_answers(search: Search, ends: list[tuple[float, Array]]) -> list[OtherAnswer]:
+    """Return answers beyond flat cuts, and those that starts led to, that fit as well, as far as can be told."""
     component = search.component
-    if component.bounded or search.best is None or search.effort.spent():
+    if component.bounded:
         return []
-    likely = _how_likely(search)  # of squares and of distances, as either may be
-    sides = []
-    for cut in _flat_cuts(search):
-        here, other = search.errors, search.run(cut.reflect(search.X), max_iter=200)
-        there = component.errors(other.X)
-        squares, others = (float(np.sum(component.that_count(errors) ** 2)) for errors in (here, there))
-        as_good = other.objective <= likely * search.best_objective or others <= likely * squares
-        if component.are_met(there) if component.are_met(here) else as_good:
-            least = max(MOVED * component.size, 4 * (squares / len(component.pairs)) ** 0.5)
-            near, far = cut.sides(search.X, least)
-            sides.append(OtherSide(near, far, other.X[np.concatenate([near, far])]))
-    return sides
-
-
-def _other_answers(search: Search, answers: list[Array]) -> list[OtherSide]:
-    """Return the answers that others starts led to; of those that noise leaves, where some points are elsewhere."""
-    component, noise = search.component, search.component.noise
-    everyone, no_one = np.arange(component.n_points), np.empty(0, dtype=np.int64)
-    sides = [OtherSide(everyone, no_one, places) for places in answers]
-    if noise is None:
-        return sides
-    sides = []
-    most = float(np.sum(component.that_count(search.errors) ** 2)) + _LIKELY * noise**2
-    for places in answers:
-        if float(np.sum(component.that_count(component.errors(places)) ** 2)) <= most:
-            sides.append(compare_answers(search.X, places, OUTLIER * noise))
-    return sides
-
-
-def _other_minima(search: Search, ends: list[tuple[float, Array]]) -> list[OtherSide]:
-    """Return the minima that other starts led to, where they are as likely as the best, and some points elsewhere."""
-    component = search.component
-    if component.bounded or component.noise is not None or search.is_met():
-        return []  # with known noise answers are kept as they come
-    squares = float(np.sum(component.that_count(search.errors) ** 2))
-    least = max(MOVED * component.size, 4 * (squares / len(component.pairs)) ** 0.5)
-    likely = _how_likely(search) * search.best_objective
-    others = [compare_answers(search.X, X, least) for objective, X in ends if objective <= likely]
-    return [side for side in others if len(side.here)]
-
-
-def _how_likely(search: Search) -> float:
-    """Return how many times the loss another answer may have to be as likely: RSS + c σ², with σ² = RSS / freedom."""
-    component = search.component
-    freedom = max(len(component.pairs) - search.effort.n_components * component.n_points, 1)
-    return 1 + _LIKELY / freedom
+    answers = [search.answer(X) for objective, X in ends if search.fits_as_well(objective, X, _NEARLY_MET)]
+    for cut in [] if search.effort.spent() else _flat_cuts(search):
+        other = search.run(cut.reflect(search.X), max_iter=200)
+        if search.fits_as_well(other.objective, other.X):
+            answers.append(search.answer(other.X, mask_of(cut.piece, component.n_points)))
+    return answers
 
 
 def _polish(search: Search) -> None:
@@ -402,7 +304,7 @@ def _polish(search: Search) -> None:
     if search.best is None or not search.done() or search.effort.spent():
         return
     search.lie_flat()
-    before, steps = search.best, _LAST_STEPS if search.component.n_points > _SHAKEN else 4 * _LAST_STEPS
+    before, steps = search.best, _LAST_STEPS if search.component.n_points > _CUT_UP_TO else 4 * _LAST_STEPS
     after = search.run(search.X, tol=0.0, max_iter=steps)
     if before.success and not after.success:  # it had converged, to the tolerance asked for
         after = replace(after, status=before.status, message=before.message)
@@ -410,7 +312,7 @@ def _polish(search: Search) -> None:
 
 
 def _improve(search: Search, rounds: int) -> None:
-    """Leave the local minimum by way of more dimensions, then point by point."""
+    """Leave the local minimum by way of more dimensions."""
     large = search.component.n_points > _LARGE
     if search.done() or (large and not search.component.are_suspect(search.errors)):
         return
@@ -418,11 +320,6 @@ def _improve(search: Search, rounds: int) -> None:
     made = 0 if large else escape(search, rounds, patience=3)
     if made:
         search.note(f"{made} rounds through more dimensions")
-    if search.done():
-        return
-    moved = place_points_anew(search)
-    if moved:
-        search.note(f"{moved} points placed anew one at a time")
 
 
 def search_all(
@@ -440,16 +337,17 @@ def search_all(
         else:
             with limited_to(share_of(settings.n_jobs, 1)):
                 found = search_component(component, init, settings, np.random.default_rng(generator.integers(2**63)))
-        results.append(found.result)
+        assert found.best is not None
+        results.append(found.best)
         if len(points) == len(X):
-            X = found.result.X
+            X = found.X
         else:
-            X[points] = found.result.X
-            found.steps.insert(0, Step(f"component {c} ({len(points)} points)"))
+            X[points] = found.X
+            found.steps.insert(0, f"component {c} ({len(points)} points)")
         account.story.append(found.steps)
         account.unexplained[points] = not found.explained
         account.in_place = found.in_place
-        account.sides += [side.numbered(points) for side in found.sides]
+        account.others += [replace(other, points=points[other.points]) for other in found.others]
     account.result = min(results, key=lambda result: result.success)
     account.n_iter = max(1, sum(result.n_iter for result in results))
     return X, account
@@ -479,11 +377,11 @@ def _components(whole: Component, label: NDArray[np.int64]) -> Iterator[tuple[in
             yield c, points, component
 
 
-def _search_repeatedly(component: Component, settings: Settings, generator: np.random.Generator) -> Found:
+def _search_repeatedly(component: Component, settings: Settings, generator: np.random.Generator) -> Search:
     """Return the best of the searches from ``n_init`` seeds; they end with the first that meets all distances."""
     seeds = [int(generator.integers(2**63)) for _ in range(settings.n_init)]
 
-    def search(seed: int) -> Found:
+    def search(seed: int) -> Search:
         with limited_to(share_of(settings.n_jobs, len(seeds))):
             return search_component(component, settings.init, settings, np.random.default_rng(seed))
 
@@ -493,6 +391,6 @@ def _search_repeatedly(component: Component, settings: Settings, generator: np.r
         results = Parallel(n_jobs=settings.n_jobs, require="sharedmem")(delayed(search)(seed) for seed in seeds)
     for each in results:
         found.append(each)
-        if settings.stopped() or component.are_met(component.errors(each.result.X)):
+        if settings.stopped() or component.are_met(component.errors(each.X)):
             break
-    return min(found, key=lambda each: each.result.objective)
+    return min(found, key=lambda each: each.best_objective)
