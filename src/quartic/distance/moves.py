@@ -50,6 +50,10 @@ def start_relaxed(search: Search, rank: int, first: Array | None = None) -> Arra
 # Bounds are approached from outside, where the gradient vanishes with the misfit, and points that may nearly move are
 # reached slowly: this much less of the gradient is asked for, in so many steps.
 RIM, RIM_STEPS = 1e-5, 2000
+# Pieces are shaken until so many times nothing was gained, fewer where a run takes longer; and at most so many times.
+_PATIENCE, _FEWEST, _MOST_SHAKES = 120, 20, 2000
+# A shaken piece has so many steps to settle.
+_SHORT = 50
 
 
 def approach(search: Search) -> None:
@@ -63,10 +67,10 @@ def approach(search: Search) -> None:
         )
 
 
-def escape(search: Search, rounds: int, patience: int, *, by_pieces: bool = False) -> int:
+def escape(search: Search, rounds: int, patience: int) -> int:
     """Shake the best points into one and two dimensions more in turn, minimise there and come back; return how often.
 
-    All of them, or a piece where the fit is bad. It ends when nothing is gained any more.
+    It ends when nothing is gained any more.
     """
     idle = 0
     for k in range(rounds):
@@ -74,20 +78,50 @@ def escape(search: Search, rounds: int, patience: int, *, by_pieces: bool = Fals
             return k
         spread, steps = (0.3, 0.1, 1.0)[k // 2 % 3] * search.component.size, 20 if k % 2 == 0 else 60
         shake = spread * search.generator.standard_normal((search.component.n_points, 1 + k % 2))
-        if by_pieces:
-            shake = 3.0 * shake * _choose_piece(search)[:, None]
         lifted = search.run(np.hstack([search.X, shake]), tol=1e-6, max_iter=steps)
         helped = search.offer(search.run(search.flatten(lifted.X, search.effort.n_components)))
         idle = 0 if helped else idle + 1
     return rounds
 
 
+def shake_pieces(search: Search) -> int:
+    """Reflect, scatter or lift a piece where the fit is bad, again and again; return how often that helped."""
+    patience = int(np.clip(_PATIENCE * 250 / search.component.n_points, _FEWEST, _PATIENCE))
+    idle = helped = 0
+    for _ in range(_MOST_SHAKES):
+        if search.done() or idle >= patience:
+            break
+        found = search.run(_shake(search, _choose_piece(search)), max_iter=_SHORT)
+        idle += 1
+        if found.objective < 0.999 * search.best_objective:
+            search.offer(search.run(found.X))
+            idle, helped = 0, helped + 1
+    return helped
+
+
+def _shake(search: Search, piece: Mask) -> Array:
+    """Return the best points with a piece mirrored, scattered, or taken through one or two dimensions more."""
+    component, generator, X = search.component, search.generator, search.X.copy()
+    rank, way, spread = X.shape[1], int(generator.integers(4)), float(generator.uniform(0.2, 1.5)) * component.size
+    if way == 0:
+        around = (component.adjacency[piece].sum(axis=0) > 0) & ~piece
+        images = mirror_images(X[piece], X[around if np.count_nonzero(around) > 1 else piece])
+        X[piece] = images[int(generator.integers(rank)) if generator.random() < 0.5 else 0]
+    elif way == 1:
+        X[piece] += spread * generator.standard_normal((np.count_nonzero(piece), rank))
+    else:
+        extra = spread * piece[:, None] * generator.standard_normal((len(X), way - 1))
+        steps = 20 * int(generator.integers(1, 4))
+        X = search.flatten(search.run(np.hstack([X, extra]), tol=1e-6, max_iter=steps).X, rank)
+    return X
+
+
 def _choose_piece(search: Search) -> Mask:
     """Return some points around one that fits badly, nearest in the graph first."""
     component, generator = search.component, search.generator
-    errors = np.abs(component.that_count(search.errors))
+    errors = np.abs(component.that_count(search.errors)) ** generator.integers(1, 3)
     center = component.pairs[generator.choice(len(errors), p=errors / errors.sum()), generator.integers(2)]
-    size = int(np.exp(generator.uniform(0, np.log(max(component.n_points / 2, 2)))))
+    size = 1 + int(np.exp(generator.uniform(0, np.log(max(component.n_points / 2, 2)))))
     piece = mask_of(center, component.n_points)
     links = component.adjacency > 0
     while np.count_nonzero(piece) < size and (more := (links @ piece > 0) & ~piece).any():

@@ -27,6 +27,7 @@ from quartic.distance.moves import (
     approach,
     build_up,
     escape,
+    shake_pieces,
     start_from_eigenmap,
     start_from_paths,
     start_relaxed,
@@ -55,8 +56,8 @@ _AGAIN, _STARTS_AGAIN = 1 + 1e-6, 3
 _CUTS, _STEEP = 12, 0.5
 # A misfit of this share of the distances leaves room for many answers, and is called noise only where it is known.
 _LOUD = 0.15
-# Rounds through more dimensions after the first start, and of pieces after the last one.
-_ROUNDS, _SHAKES = 12, 60
+# Rounds through more dimensions after the first start.
+_ROUNDS = 12
 # Times that points are built up one by one within their bounds.
 _BUILDS = 6
 
@@ -112,9 +113,9 @@ def search_component(component: Component, init: Any, effort: Settings, generato
             build_up(search)
         if made:
             search.note(f"points added one at a time within their bounds, {made} times")
-        if component.n_points <= _IN_PATCHES and not search.done():
-            made = escape(search, _SHAKES, patience=_SHAKES // 2, by_pieces=True)
-            search.note(f"{made} pieces taken through more dimensions")
+        if component.n_points <= _CUT_UP_TO and not search.done():
+            helped = shake_pieces(search)
+            search.note(f"pieces shaken, which helped {helped} times")
     _polish(search)
     search.others = _find_other_answers(search, ends)
     if weighted is not component:
