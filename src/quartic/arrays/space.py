@@ -100,6 +100,18 @@ def _sums_of_pieces(A: Array, B: Array, shape: tuple[int, ...], multiply: Callab
     return sums
 
 
+def _multiply(A: Array, B: Array) -> Array:
+    return A.T @ B
+
+
+def mostly_zeros(A: Array, B: Array) -> bool:
+    """Tell whether AᵀB of many columns is best made of what is not zero, by a sample of the rows."""
+    if min(A.shape[1], B.shape[1]) < _WIDE:
+        return False
+    shares = [np.count_nonzero(some) / max(some.size, 1) for some in (C[:: max(1, len(C) // 64)] for C in (A, B))]
+    return bool(shares[0] * shares[1] < _EMPTY)
+
+
 class Space:
     """What solvers, kernels, penalties and the loop need of arrays: those of NumPy here, of torch in `DeviceSpace`."""
 
@@ -182,8 +194,11 @@ class Space:
         B = A if B is None else B
         if A.size <= _SMALL and A.shape[1] < _WIDE and A.dtype == B.dtype == np.float64:
             return A.T @ B
-        sums = _sums_of_pieces(A, B, (A.shape[1], B.shape[1]), lambda a, b: a.T @ b)
-        return cast(Array, sums.sum(axis=0))
+        if mostly_zeros(A, B):
+            from quartic.compiled.rows import gram_of_few as multiply
+        else:
+            multiply = _multiply
+        return cast(Array, _sums_of_pieces(A, B, (A.shape[1], B.shape[1]), multiply).sum(axis=0))
 
     def total(self, A: Array) -> float:
         """Return the sum of all entries."""

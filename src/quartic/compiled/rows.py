@@ -21,6 +21,25 @@ def combine(A: Any, B: Any, C: Any, a: float, b: float, c: float) -> None:
             A[i, k] = a * A[i, k] + b * B[i, k] + c * C[i, k]
 
 
+@njit(**FLAGS)
+def gram_of_few(A: Any, B: Any) -> Any:
+    """Return AᵀB by the entries that are not zero."""
+    S, r, s = np.zeros((A.shape[1], B.shape[1])), A.shape[1], B.shape[1]
+    left, right = np.empty(r + 1, np.int64), np.empty(s + 1, np.int64)
+    for i in range(A.shape[0]):
+        n_left, n_right = 0, 0
+        for k in range(r):  # without a branch: what is written is overwritten unless it counts
+            left[n_left] = k
+            n_left += A[i, k] != 0
+        for k in range(s):
+            right[n_right] = k
+            n_right += B[i, k] != 0
+        for h in range(n_left):
+            for k in range(n_right):
+                S[left[h], right[k]] += A[i, left[h]] * B[i, right[k]]
+    return S
+
+
 @njit(cache=False, nogil=True, error_model="numpy")
 def quartic_minimizer(a: float, b: float) -> float:
     """Return the x ≥ 0 of least ¼x⁴ + ½ax² + bx.

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array
-from quartic.arrays.space import HOST, LINE, Fresh
+from quartic.arrays.space import HOST, LINE, Fresh, mostly_zeros
 from quartic.arrays.threads import spread
 from quartic.compiled.flags import FLAGS, INNER, njit
 from quartic.compiled.vectors import WIDEST, multiply_tile, prefetch, sparse_row
@@ -144,10 +144,10 @@ def line_sums(X: Array, D: Array, S: Array, G: Array, MD: Array) -> tuple[Array,
 
     U follows from that of X + νD, which is S + νU + ν²C, and loses nothing where νD is about as long as X. With X as
     the origin, D − (D − X)/(1 + ν) is (X + νD)/(1 + ν). A direction much longer than X, which is rare, takes XᵀD; so do
-    few numbers in double precision, which BLAS multiplies sooner.
+    few numbers in double precision, which BLAS multiplies sooner; and where most entries are zero they are left out.
     """
     few = X.dtype == np.float64 and (X.shape[1] < _FEW_COLUMNS or X.size < _FEW_ENTRIES)
-    if few:
+    if few or mostly_zeros(X, D):
         T = HOST.gram(X, D)
         return T + T.T, HOST.gram(D), HOST.inner(G, D), HOST.inner(MD, D)
     some = D[:: max(1, len(D) // _SAMPLE)]
