@@ -218,7 +218,7 @@ def test_the_command_works_on_a_cluster_and_on_a_folder(cluster, tmp_path):
         assert ("dashboard: http" in result.stderr) == ("cluster" in name)
         answers.append(np.genfromtxt(out, delimiter=",", names=True)["cluster"])
     assert all(np.array_equal(answers[0], other) for other in answers[1:])
-    assert "blocks of rows" in (tmp_path / "r.html").read_text()
+    assert "read_blocks" in (tmp_path / "r.html").read_text()
 
 
 def test_the_command_starts_workers(tmp_path):

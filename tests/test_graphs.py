@@ -422,3 +422,10 @@ def test_as_adjacency_of_matrices():
 def test_as_adjacency_names_the_fault(given, error, words):
     with pytest.raises(error, match=words):
         as_adjacency(given)
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1.0, 1e100])
+def test_sparse_features_of_any_size_have_the_graph_of_dense_ones(scale):
+    X = scale * sp.random_array((60, 30), density=0.3, rng=np.random.default_rng(1)).tocsr()
+    W = similarity(X, "self_tuning").toarray()
+    np.testing.assert_allclose(W, similarity(X.toarray(), "self_tuning").toarray(), rtol=0, atol=1e-12)

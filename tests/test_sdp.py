@@ -447,3 +447,36 @@ def test_largest_cuts_that_are_known():
     small = maxcut(networkx.to_scipy_sparse_array(networkx.petersen_graph()), random_state=0)
     assert small.value == 12
     assert 12.5 - 1e-9 <= small.bound == pytest.approx(12.5, rel=1e-4)
+
+
+def _repeated(error):
+    """Return an SDP whose last constraint, the trace, says what the others say, up to a relative error."""
+    C = np.random.default_rng(0).standard_normal((4, 4))
+    units = [np.diag(row) for row in np.eye(4)]
+    return SDP(C + C.T, [*units, np.eye(4)], np.r_[np.ones(4), 4 * (1 + error)])
+
+
+@pytest.mark.parametrize("error", [0.0, 1e-10, 3e-9, 1e-8])
+def test_constraints_that_repeat_others_may_be_rounded(error):
+    result = solve_sdp(_repeated(error))
+    assert result.success
+    assert result.primal == pytest.approx(solve_sdp(_repeated(0.0)).primal, rel=1e-6)
+
+
+@pytest.mark.parametrize("large", [1.0, 1e6, 1e8])
+def test_contradictions_are_told_beside_large_numbers(large):
+    rows = [[(0, 0, 1.0)], [(0, 0, 1.0)], [(1, 1, 1.0)]]
+    assert solve_sdp(SDP(np.eye(2), rows, [1.0, 1.001, large])).status == "infeasible"
+    assert solve_sdp(_repeated(1e-6)).status == "infeasible"
+
+
+def test_a_face_of_few_rows_is_found_among_many():
+    e = np.zeros((1500, 1))
+    e[0], e[5] = 1.0, -1.0
+    rows = [[(i, i, 1.0)] for i in range(1500)]
+    problem = SDP(sparse.diags_array(np.ones(1499), offsets=1, shape=(1500, 1500)).tocsr() * 0.5
+                  + sparse.diags_array(np.ones(1499), offsets=-1, shape=(1500, 1500)).tocsr() * 0.5,
+                  [*rows, [(0, 0, 1.0), (5, 5, 1.0), (0, 5, -1.0)]], np.r_[np.ones(1500), 0.0])  # fmt: skip
+    (face,) = problem.faces.values()
+    np.testing.assert_allclose(np.abs(face.T @ e), [[np.sqrt(2)]], rtol=1e-12)
+    assert np.count_nonzero(face) == 2

@@ -278,3 +278,20 @@ def test_a_fixed_step_that_is_far_too_long_ends_as_non_finite(penalty):
     result = minimize(Problem(loss, penalty), rank=3, solver="nolips", random_state=0)
     assert result.status == "non_finite"
     assert np.isfinite(result.objective)
+
+
+def test_a_function_that_computes_in_single_precision():
+    """Its ∇F(0) was zero: what it was probed with underflowed, and the start was called converged."""
+    X = np.random.default_rng(0).standard_normal((20, 3)).astype(np.float32)
+    M = X @ X.T
+
+    def F(X):
+        Z = X.astype(np.float32)
+        R = Z @ Z.T - M
+        return 0.5 * float((R * R).sum()), (2 * R @ Z).astype(float)
+
+    loss = Smooth(F, True, n=20)
+    assert loss.gradient_norm_at_zero == pytest.approx(np.linalg.norm(M, 2), rel=0.5)
+    result = minimize(Problem(loss), rank=3, tol=1e-3, random_state=0)
+    assert result.n_iter > 0
+    assert result.objective < 1e-2

@@ -218,7 +218,7 @@ def _escape(problem: Problem, X: Array, V: Array) -> Array:
         t = loss.along(point, D).minimizer(math.inf, *penalty.on_line(wide, D))
         return wide + t * D
     here, t = problem.objective(point), float(np.linalg.norm(X)) / math.sqrt(X.shape[1]) or 1.0
-    best, lowest = t, here
+    best, lowest = 0.0, here
     for _ in range(60):  # from the length of a column on t, t/2, t/4, … to the best
         value = problem.objective(loss.at(wide + t * D))
         if value < lowest:
@@ -226,4 +226,4 @@ def _escape(problem: Problem, X: Array, V: Array) -> Array:
         elif lowest < here:
             break
         t /= 2
-    return wide + best * D
+    return wide + (best or t) * D

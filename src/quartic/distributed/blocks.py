@@ -28,7 +28,7 @@ SHARE = 0.4
 
 
 class Blocks(ABC):
-    """A sequence of blocks, which are read once to be looked at, and kept in memory where there is room for all.
+    """A sequence of blocks, made once to be looked at, and once more to be kept where there is room for all.
 
     ``facts`` is what ``inspect`` found of each block, ``kept`` whether they are; otherwise each pass makes them anew.
     """

@@ -58,9 +58,10 @@ def scale_rows(X: Any, factors: Any) -> Any:
     """Return X with each row multiplied by its factor, or all by the only one; X itself where all are 1."""
     if np.all(factors == 1):
         return X
-    return (
-        sp.csr_array(sp.diags_array(np.broadcast_to(factors, X.shape[0])) @ X) if sp.issparse(X) else (X.T * factors).T
-    )
+    if not sp.issparse(X):
+        return (X.T * factors).T
+    # in the order of the columns, as rows are compared
+    return sp.csr_array(sp.diags_array(np.broadcast_to(factors, X.shape[0])) @ X).sorted_indices()
 
 
 def square_rows(X: Any) -> Floats:

@@ -10,10 +10,9 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components, dijkstra
-from scipy.sparse.linalg import eigsh
 
 from quartic.arrays import Array, RandomState, check_count, finite_matrix, random_generator
-from quartic.distance.framework import elimination_is_cheap
+from quartic.distance.framework import elimination_is_cheap, factorised, preconditioned_cg
 from quartic.losses.factor.spectrum import lanczos_eigenpairs
 from quartic.losses.pairs.input import check_pairs, each_once
 
@@ -218,12 +217,25 @@ def smallest_eigenvectors(graph: Any, k: int, rng: np.random.Generator) -> Array
     if n <= DENSE_LIMIT or k >= n // 3:
         _, U = scipy.linalg.eigh(L.toarray(), subset_by_index=(1, k))
         return np.asarray(U)
-    start, size = rng.standard_normal(n), float(degree.max())
+    shift = 1e-9 * float(degree.mean())
     if elimination_is_cheap(W, 1):
-        values, U = eigsh(sp.csc_array(L), k + 1, sigma=-1e-9 * size, v0=start, tol=1e-6)
-    else:  # a graph that mixes: its smallest eigenvalues stand apart
-        values, U = eigsh(L - 2 * size * sp.eye_array(n), k + 1, which="LM", v0=start, tol=1e-6)
-    return np.asarray(U[:, np.argsort(values)[1:]])
+        solve = factorised(L + shift * sp.eye_array(n))
+    else:
+
+        def solve(B: Array) -> Array:
+            return preconditioned_cg(
+                lambda Z: L @ Z + shift * Z, lambda Z: Z / degree[:, None], B, tol=1e-3, max_iter=5000
+            )
+
+    # Inverse iteration on a block somewhat larger than asked for; a start needs a few digits, not all.
+    Z: Array = rng.standard_normal((n, k + 4))
+    for _ in range(8):
+        Z, _ = np.linalg.qr(Z - Z.mean(axis=0))
+        Z = solve(Z)
+    Z, _ = np.linalg.qr(Z - Z.mean(axis=0))
+    _, rotation = np.linalg.eigh(Z.T @ (L @ Z))
+    U = Z @ rotation[:, :k]
+    return np.asarray(U)
 
 
 def _fitted(U: Array, graph: Any, n_components: int, rng: np.random.Generator) -> Array:

@@ -314,10 +314,11 @@ def _refuse_header(table: Table, pairs: NDArray[np.int64], names: tuple[str, ...
         return
     if names[0].isdigit():
         a, b = (names[k] for k in pairs[0])
-        below, sizes = pairs[1:], {a, b} - {str(len(pairs) - 1)}
-        counts = {str(len(np.unique(below))), names[int(below.max())]}  # those with edges, or numbered from 1
-        if len(below) > 2 and len(sizes) == 1 and sizes <= counts:
-            raise table.fault(0, f"{a} and {b} are how many nodes and edges follow: take the line out")
+        below, n_edges = pairs[1:], str(len(pairs) - 1)
+        n_nodes = str(len(np.unique(below))), names[int(below.max())]  # those with edges, or numbered from 1
+        if len(below) > 2 and n_edges in (a, b) and (b if a == n_edges else a) in n_nodes:
+            fault = f"{a} and {b} are how many nodes and edges follow: take the line out, or put an edge last"
+            raise table.fault(0, fault)
         return
     times = np.bincount(pairs.ravel(), minlength=len(names))
     alone = pairs[0, 0] != pairs[0, 1] and (times[pairs[0]] == 1).all()

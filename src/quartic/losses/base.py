@@ -336,9 +336,12 @@ class Loss(ABC):
             size, unit = norm(V), np.finfo(V.dtype)
             if size == 0.0:
                 return np.zeros_like(V)
-            small = (float(unit.eps) * norm(p.X) or float(unit.tiny) ** 0.25) / size
-            G = self.at(np.hstack([p.X.astype(V.dtype, copy=False), small * V])).gradient
-            return G[:, p.X.shape[1] :] / (2 * small)
+            for tiny in (float(unit.tiny), float(np.finfo(np.float32).tiny)):  # F may compute in single precision
+                small = (float(unit.eps) * norm(p.X) or tiny**0.25) / size
+                G = self.at(np.hstack([p.X.astype(V.dtype, copy=False), small * V])).gradient[:, p.X.shape[1] :]
+                if G.any():
+                    break
+            return G / (2 * small)
 
         return apply
 

@@ -31,11 +31,11 @@ class Family(Penalty):
 
     @cached_property
     def _lambda(self) -> float:
-        return sum(getattr(self, name) for name, degree in self._weights if degree == 1)
+        return sum((getattr(self, name) for name, degree in self._weights if degree == 1), 0.0)
 
     @cached_property
     def _rho(self) -> float:
-        return sum(getattr(self, name) for name, degree in self._weights if degree == 2)
+        return sum((getattr(self, name) for name, degree in self._weights if degree == 2), 0.0)
 
     def in_units(self, units: Units) -> Self | None:
         return units.weigh(self, self._weights)

@@ -172,13 +172,14 @@ class _Scaled:
 
 
 def independent(problem: SDP) -> Array:
-    """Return constraints to work with: on a face those that others say already are left out.
+    """Return constraints to work with: those that others say already, on the face if there is one, are left out.
 
-    By Cholesky's factorisation with pivots of the matrix of ⟨A_k, A_l⟩ there. One whose right-hand side does not follow
+    By Cholesky's factorisation with pivots of the matrix of ⟨A_k, A_l⟩ there: right-hand sides that are rounded leave
+    no Y that meets them all. One whose right-hand side does not follow
     from those of the others stays: it will prove that there is no solution.
     """
     active = np.setdiff1d(np.arange(problem.m), problem.facing)
-    if not len(problem.facing) or not len(active):
+    if not len(active):
         return active
     data = _Scaled(problem, active)
     ones: list[Any] = [_identity(block) for block in data.blocks]

@@ -239,12 +239,18 @@ class SDP:
         The dual of such a programme has no solution, its multipliers go to infinity; on the face UᵀY = 0 it has.
         """
         S = abs(self.S[self.facing]).max(axis=1).toarray().ravel() ** -1.0 @ self.S[self.facing]
-        owner, faces = self.components[self.i], {}
+        owner = self.components[self.i]
+        faces: dict[int, Array] = {}
         for component in np.unique(owner[np.flatnonzero(S[: self.n_pairs])]):
-            rows, here = self.rows_of_components[component], np.flatnonzero(owner == component)
-            i, j = np.searchsorted(rows, self.i[here]), np.searchsorted(rows, self.j[here])
-            values, vectors = np.linalg.eigh(symmetric(len(rows), i, j, S[here]))
-            faces[int(component)] = vectors[:, values > 1e-10 * values[-1]]
+            rows, here = (
+                self.rows_of_components[component],
+                np.flatnonzero((owner == component) & (S[: self.n_pairs] != 0)),
+            )
+            touched, place = np.unique(np.r_[self.i[here], self.j[here]], return_inverse=True)
+            values, vectors = np.linalg.eigh(symmetric(len(touched), place[: len(here)], place[len(here) :], S[here]))
+            positive = vectors[:, values > 1e-10 * values[-1]]
+            faces[int(component)] = np.zeros((len(rows), positive.shape[1]))
+            faces[int(component)][np.searchsorted(rows, touched)] = positive
         return faces
 
     def explicit(self) -> SDP:

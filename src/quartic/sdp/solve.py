@@ -32,6 +32,8 @@ _MOST_WORK = 1e11
 _WORTH_A_TRIAL, _TRIAL = 5e8, 250
 # A run that ended so is over.
 _ENDED = (Status.MAX_TIME, Status.CALLBACK, Status.INTERRUPTED)
+# What right-hand sides may be off by, as a share, and yet not contradict each other: they are rounded.
+_ROUNDED = 1e-8
 _METHODS = ("auto", "low-rank", "interior")
 
 
@@ -236,13 +238,21 @@ def _contradictory(problem: SDP) -> bool:
     sizes = np.sqrt(np.asarray(problem.S.power(2).sum(axis=1)).ravel())
     scale = sparse.diags_array(1 / np.where(sizes > 0, sizes, 1.0))
     S, b = sparse.csr_array(scale @ problem.S), scale @ problem.b
-    r, size = b, float(np.linalg.norm(b))
-    for _ in range(2):  # the second time for the digits that the first one loses
-        r = r - S @ lsqr(S, r, atol=1e-15, btol=1e-12, conlim=0, iter_lim=300)[0]
-        if np.linalg.norm(r) <= 1e-9 * size:
-            return False
+    r = _residual(S, b)
+    some = abs(r) > _ROUNDED * abs(b)  # by themselves: large right-hand sides elsewhere would hide a contradiction
+    S, b = S[some], b[some]
+    r, size = _residual(S, b), float(np.linalg.norm(b))
+    if np.linalg.norm(r) <= _ROUNDED * size:
+        return False
     # by the inequality of Cauchy and Schwarz no Y less than a million times as large as b satisfies them
     return bool(1e6 * np.linalg.norm(S.T @ r) * size < r @ r)
+
+
+def _residual(S: Any, b: Array) -> Array:
+    """Return the residual of least squares Sx ≈ b: solved twice, for the digits that the first time loses."""
+    for _ in range(2 if np.any(b) else 0):
+        b = b - S @ lsqr(S, b, atol=1e-15, btol=1e-12, conlim=0, iter_lim=300)[0]
+    return b
 
 
 def _no_solution(problem: SDP, seconds: float) -> SDPResult:
