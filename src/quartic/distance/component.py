@@ -372,8 +372,10 @@ class Search:
         """Return other points as another answer, which differs from the best by reflecting a piece, say."""
         component, everyone = self.component, np.arange(len(X))
         least = max(4 * component.root_mean_square(self.errors), OUTLIER * (component.noise or 0.0))
+        # points that are nearly in special position meet distances nearly in many ways, all points a little elsewhere
+        folded = piece is None and component.noise is None and component.are_met(self.errors)
         piece = np.zeros(len(X), dtype=bool) if piece is None else piece
-        return OtherAnswer(self.X, X, max(least, MOVED * component.size), everyone, piece)
+        return OtherAnswer(self.X, X, max(least, MOVED * component.size), everyone, piece, folded)
 
     def note(self, text: str) -> None:
         """Write down a step, and how well the best points meet the distances now."""

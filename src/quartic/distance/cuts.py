@@ -76,7 +76,7 @@ class Cut:
 class OtherAnswer:
     """Another answer that fits as well as the ``best``: its ``places`` of the points, and which lie beyond a cut.
 
-    Points are elsewhere if that is by more than ``least``.
+    Points are elsewhere if that is by more than ``least``; if any is, and ``folded``, no point is sure.
     """
 
     best: Array
@@ -84,6 +84,7 @@ class OtherAnswer:
     least: float
     points: Indices
     piece: Mask
+    folded: bool = False
 
     def sides(self, among: Mask, anchors: Indices) -> tuple[Indices, Indices]:
         """Return which points ``among`` all are elsewhere, and the others, which lie alike; or all and none.
@@ -101,6 +102,8 @@ class OtherAnswer:
 
         if np.count_nonzero(among) < 2 or near(among).sum() == among.sum():
             return self.points[among & False], self.points[among]
+        if self.folded:
+            return self.points[among], self.points[among & False]
         sides = among & ~self.piece, among & self.piece
         stay = kept = max(sides, key=lambda side: (np.count_nonzero(side & known), np.count_nonzero(side)))
         for _ in range(len(X)):
