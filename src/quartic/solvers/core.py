@@ -23,9 +23,6 @@ from quartic.losses.pairs.pairs import QUARTIC
 
 # The core is left when the gradient has shrunk by this, or after so many steps.
 _TOLERANCE, _MOST_STEPS = 1e-9, 60
-# The added column goes when the variance along it is this share of the variance along the last axis that stays. With
-# three times as much a few more random starts end in local minima.
-_FLAT = 0.03
 
 
 def by_way_of_core(
@@ -44,19 +41,17 @@ def by_way_of_core(
     start = part.at(X[placed])
     target = _TOLERANCE * float(norm(start.gradient))
 
-    def descend(Y: Array, damping: float) -> Any:
+    def descend(Y: Array, damping: float, axes: int) -> Any:
         run = part.descent(Y, *settings[:2], damping)
         run.look()
-        for _ in range(_MOST_STEPS):
-            if not run.slope > target or (Y.shape[1] > rank and is_flat(run.X)) or any(run.go(1, target)[1:]):
-                break  # the last says that little is left, or that no step lowers the loss
+        run.go(_MOST_STEPS, target, axes)
         return run
 
     Y, damping, wide = start.X, settings[2], widened(part, start.X)
     if wide is not None:
-        run = descend(wide, damping)
+        run = descend(wide, damping, rank)
         Y, damping = _principal(run.X, rank), run.damping
-    run = descend(Y, damping)
+    run = descend(Y, damping, 0)
     share = part.mean_degree() * part.n_points / (loss.mean_degree() * loss.n_points)
     loss.count_products(math.ceil(part.n_products * share))
     whole = X.copy()
@@ -86,13 +81,6 @@ def widened(loss: PairSquares, X: Array) -> Array | None:
         return None
     wide[:, rank] = math.sqrt(-c2 / (2 * c4)) * D[:, rank]
     return wide
-
-
-def is_flat(X: Array) -> bool:
-    """Tell whether X has so little variance along its last axis that the others will do."""
-    X = X - X.mean(axis=0)
-    least, next_one = np.linalg.eigvalsh(X.T @ X)[:2]
-    return bool(least <= _FLAT * next_one)
 
 
 def _principal(X: Array, rank: int) -> Array:

@@ -21,7 +21,7 @@ from quartic.arrays import HOST, Array
 from quartic.compiled.flags import FLAGS, INNER, njit
 from quartic.compiled.quartics import minimize_quartic
 from quartic.compiled.vectors import dot, load, nothing, store, where_squared
-from quartic.losses.pairs.loss import LITTLE, next_damping, residual
+from quartic.losses.pairs.loss import FLAT, LITTLE, next_damping, residual
 from quartic.losses.pairs.numba import data_of, layout, pair_rows, places_of_blocks
 from quartic.losses.pairs.pairs import LINEARIZE, PRODUCT, QUARTIC, Pairs
 
@@ -67,15 +67,16 @@ class Descent:
         np.multiply(np.take(B, places, axis=1), there, out=self._L)
 
     def go(
-        self, most: int, goal: float, slow: float = math.inf
+        self, most: int, goal: float, axes: int = 0, slow: float = math.inf
     ) -> tuple[list[tuple[float, float, float, int]], bool, bool]:
         """Make up to so many steps; return value, slope, t and passes of each, if little is left, if one failed.
 
         Little, where the last one lowered the loss by next to nothing, though by much of what was predicted. Where one
         more failed X is where that began, and gradient and blocks are not. Steps also end where the slope is at the
-        ``goal``, and where conjugate gradients have been ``slow`` so often.
+        ``goal``, where X hardly extends beyond so many ``axes``, and where conjugate gradients have been ``slow`` so
+        often.
         """
-        made, rules = np.empty((most, 4)), (*self._limits, slow)
+        made, rules = np.empty((most, 4)), (*self._limits, axes, slow)
         now = self.value, self.slope, self.mean, self.damping, self.earlier, self.slow
         n_made, little, failed, passes, now = take_steps(self._here, rules, now, float(goal), made)
         self.value, self.slope, self.mean, self.damping, self.earlier, self.slow = now
@@ -110,14 +111,16 @@ def unpacking(rank: int, width: int) -> tuple[Any, Any]:
 @njit(**FLAGS)
 def take_steps(here: Any, rules: Any, now: Any, goal: float, made: Any) -> Any:
     """Do the work of `Descent.go`; return how many steps were made, how they ended, the passes, and what is now."""
-    forcing, max_cg, most_slow = rules
+    forcing, max_cg, axes, most_slow = rules
     value, slope, mean, damping, earlier, slow = now
     modes, kind, lanes, rank, at, _, W, V, D, _, Z, L, data = here
     n, width, none = np.int64(len(D)), np.int64(len(lanes)), np.int64(0)
     count, passes, little, failed = 0, 0, False, False
     while count < len(made) and slope > goal and slow < most_slow and not little:
+        if axes > 0 and is_flat(W, at, rank, axes):
+            break
         shift = damping * mean
-        invert(rank, L, shift)
+        invert(lanes, rank, L, shift)
         tolerance = _residual(forcing, slope, earlier)
         steps, reached, length = solve_rows(here, shift, tolerance, max_cg)
         c = pair_rows(modes[2], kind, lanes, None, none, V, width, False, none, n, *data)
@@ -163,6 +166,21 @@ def look(here: Any, t: float) -> Any:
             for l in range(width):
                 L[i, k * width + l] = W[i, width + where[k, l]]
     return 0.5 * total, np.sqrt(square), trace / (rank * n)
+
+
+@njit(**FLAGS)
+def is_flat(W: Any, at: int, rank: int, axes: int) -> Any:
+    """Tell whether X, from that column on, has so little variance beyond ``axes`` axes that they will do."""
+    mean, S = np.zeros(rank), np.zeros((rank, rank))
+    for i in range(len(W)):
+        for k in range(rank):
+            mean[k] += W[i, at + k] / len(W)
+    for i in range(len(W)):
+        for k in range(rank):
+            for l in range(rank):
+                S[k, l] += (W[i, at + k] - mean[k]) * (W[i, at + l] - mean[l])
+    variances = np.linalg.eigvalsh(S)
+    return variances[-axes - 1] <= FLAT * variances[-axes]
 
 
 @njit(**FLAGS)
@@ -227,33 +245,34 @@ def solve_rows(here: Any, shift: float, tolerance: float, most: int) -> Any:
 def factor_blocks(B: Array, shift: float, rank: int) -> Array:
     """Return the inverses of the blocks B_i + shift·I; a direction without curvature gets 0."""
     L: Array = np.take(B, unpacking(rank, rank)[0], axis=1)
-    invert(rank, L, shift)
+    invert((), rank, L, shift)
     return L
 
 
 @njit(**FLAGS)
-def invert(rank: int, L: Any, shift: float) -> None:
+def invert(row: Any, rank: int, L: Any, shift: float) -> None:
     """Invert the blocks plus shift·I in place: Gauss–Jordan, without pivoting since they are positive semidefinite.
 
-    Their rows may be longer than the rank, filled up with zeros.
+    ``row`` is a tuple as long as a row of a block, those beyond the rank being zeros, or empty: then that is the rank.
     """
-    width = int(np.sqrt(L.shape[1]))
-    diagonal = np.empty(rank)
+    width = len(row) if len(row) > 0 else rank
+    size = width if len(row) <= 4 else rank
+    diagonal = np.empty(width)
     for i in range(L.shape[0]):
-        for p in range(rank):
+        for p in range(size):
             diagonal[p] = L[i, p * width + p]
-        for p in range(rank):
+        for p in range(size):
             # below the round-off of its own entries a pivot means nothing
             pivot = max(L[i, p * width + p], 1e-14 * diagonal[p]) + shift
             inverse = 1.0 / pivot if pivot > 0 else 0.0
             L[i, p * width + p] = 1.0
-            for l in range(rank):
+            for l in range(size):
                 L[i, p * width + l] *= inverse
-            for k in range(rank):
+            for k in range(size):
                 if k != p:
                     factor = L[i, k * width + p]
                     L[i, k * width + p] = 0.0
-                    for l in range(rank):
+                    for l in range(size):
                         L[i, k * width + l] -= factor * L[i, p * width + l]
 
 
