@@ -128,7 +128,7 @@ def search_component(component: Component, init: Any, effort: Settings, generato
     explained = search.explained or met or _is_noise(search, ends)
     if component.n_points > _LARGE and search.is_explained() is not False:
         explained = True  # of so many points a local minimum has outliers, which were looked for
-    search.explained = component.bounded or (explained and not is_loud(component, search.errors, effort))
+    search.explained = component.bounded or met or (explained and not is_loud(component, search.errors, effort))
     assert search.best is not None
     n_iter, n_products, seconds = search.n_iter, search.n_products, time.perf_counter() - began
     search.best = replace(search.best, n_iter=n_iter, n_products=n_products, time=seconds)
@@ -287,7 +287,8 @@ def _find_other_answers(search: Search, ends: list[tuple[float, Array]]) -> list
     component = search.component
     if component.bounded:
         return []
-    answers = [search.answer(X) for objective, X in ends if search.fits_as_well(objective, X, _NEARLY_MET)]
+    elsewhere = ends if len(ends) > 1 else []  # one start alone has led to the best
+    answers = [search.answer(X) for objective, X in elsewhere if search.fits_as_well(objective, X, _NEARLY_MET)]
     for cut in [] if search.effort.spent() else _flat_cuts(search):
         other = search.run(cut.reflect(search.X), max_iter=200)
         if search.fits_as_well(other.objective, other.X):
