@@ -1184,6 +1184,13 @@ def test_a_line_of_sizes_is_no_edge(file):
         assert moved.adjacency.nnz == 8 - 2 * (text[:3] in ("4 3",))
 
 
+def test_sizes_may_be_equal_and_a_first_edge_a_loop(file):
+    with pytest.raises(io.FileFormatError, match="csv:1: 5 and 5 are how many nodes and edges follow"):
+        io.read_graph(file("5 5\n1 2\n2 3\n3 4\n4 5\n5 1\n"))
+    graph = io.read_graph(file("4 4\n1 2\n2 3\n3 4\n1 4\n1 3\n"))
+    assert graph.adjacency.nnz == 11
+
+
 def test_a_matrix_of_similarities_is_no_matrix_of_distances(file):
     with pytest.raises(io.FileFormatError, match="csv:2: the distance of A to itself, 1, must be 0; similarities are"):
         io.read_distances(file(",A,B,C\nA,1,.5,.2\nB,.5,1,.3\nC,.2,.3,1\n"))
