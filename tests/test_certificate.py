@@ -318,3 +318,15 @@ def test_a_certificate_does_not_depend_on_the_scale_of_the_data(kind, scale):
         if not expected:
             assert found.min_eigenvalue == pytest.approx(-2 * scale)
             assert found.trace_radius == pytest.approx(6 * scale)
+
+
+def test_a_direction_that_gains_nothing_is_hardly_taken():
+    """Without a quartic on lines the step is looked for by halving; where none lowers the objective it is next to none."""
+    from quartic.core.rank_growth import _escape
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((12, 2))
+    problem = Problem(Robust(X @ X.T, "huber", delta=0.3))
+    wide = _escape(problem, X, rng.standard_normal((12, 1)))
+    assert wide.shape == (12, 3)
+    assert problem.objective(problem.loss.at(wide)) < 1e-12

@@ -235,8 +235,7 @@ class Search:
     """Runs on one component, and what they led to: the lowest so far, what was done, whether the misfit is explained.
 
     ``drawn`` is a random start: the tolerance of a run from it refers to its own gradient. ``cuts`` are the flat cuts
-    of a result, ``_missed`` by how
-    much a result misses the distances.
+    of a result, ``_missed`` by how much a result misses the distances.
     """
 
     component: Component

@@ -1,4 +1,4 @@
-"""Where a search begins, and its ways out of a local minimum: more dimensions, points one by one, building up."""
+"""Where a search begins, and its ways out of a local minimum: more dimensions, moving pieces, building up."""
 
 from __future__ import annotations
 

@@ -239,18 +239,15 @@ class SDP:
         The dual of such a programme has no solution, its multipliers go to infinity; on the face UᵀY = 0 it has.
         """
         S = abs(self.S[self.facing]).max(axis=1).toarray().ravel() ** -1.0 @ self.S[self.facing]
-        owner = self.components[self.i]
-        faces: dict[int, Array] = {}
-        for component in np.unique(owner[np.flatnonzero(S[: self.n_pairs])]):
-            rows, here = (
-                self.rows_of_components[component],
-                np.flatnonzero((owner == component) & (S[: self.n_pairs] != 0)),
-            )
+        owner, faces = self.components[self.i], dict[int, Array]()
+        entries = np.flatnonzero(S[: self.n_pairs])
+        for component in np.unique(owner[entries]):
+            rows, here = self.rows_of_components[component], entries[owner[entries] == component]
             touched, place = np.unique(np.r_[self.i[here], self.j[here]], return_inverse=True)
             values, vectors = np.linalg.eigh(symmetric(len(touched), place[: len(here)], place[len(here) :], S[here]))
             positive = vectors[:, values > 1e-10 * values[-1]]
-            faces[int(component)] = np.zeros((len(rows), positive.shape[1]))
-            faces[int(component)][np.searchsorted(rows, touched)] = positive
+            U = faces[int(component)] = np.zeros((len(rows), positive.shape[1]))
+            U[np.searchsorted(rows, touched)] = positive
         return faces
 
     def explicit(self) -> SDP:
