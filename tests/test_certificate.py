@@ -321,7 +321,7 @@ def test_a_certificate_does_not_depend_on_the_scale_of_the_data(kind, scale):
 
 
 def test_a_direction_that_gains_nothing_is_hardly_taken():
-    """Without a quartic on lines the step is looked for by halving; where none lowers the objective it is next to none."""
+    """Without a quartic on lines the step is found by halving; where none lowers the objective it is next to none."""
     from quartic.core.rank_growth import _escape
 
     rng = np.random.default_rng(0)
